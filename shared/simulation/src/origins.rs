@@ -20,6 +20,10 @@ const COOLDOWN_PART: u32 = 20;
 /// Two clocks, each two seconds off in its own direction.
 const SKEW: Duration = Duration::from_secs(4);
 
+/// By how late attempts a worker tells whose an origin's troubles are, and by when it has added the last of them.
+const SHOWN_FOR: Duration = Duration::from_secs(150);
+const TOLD_WITHIN: Duration = Duration::from_secs(3);
+
 /// An attempt that left before its breaker opened is over after this.
 const UNDER_WAY: Duration = Duration::from_secs(35);
 
@@ -54,6 +58,8 @@ pub struct Past {
     opened: Timestamp,
     /// Who was there when it opened after it had been closed.
     voters: Voters,
+    /// Whether workers knew of no other recipient's attempts when it opened after it had been closed: then it holds back others, too.
+    pub opened_by_one: bool,
     out_for: Duration,
     /// Since when it has been out: when its breaker opened first without having closed since.
     out_since: Option<Timestamp>,
@@ -95,6 +101,7 @@ impl Past {
                 let of_late = self.posts.iter().rev().take_while(|it| it.at >= self.forgotten);
                 let concerned = of_late.filter(|it| state.concerns(it.whose.tenant()));
                 self.voters = Voters::of(concerned.copied(), now);
+                self.opened_by_one = self.tells_of_one(now);
             }
             let is_ramp_s_end = matches!((before, after), (Phase::Ramping { .. }, Phase::Closed)) && !by_hand;
             if !is_ramp_s_end {
@@ -113,6 +120,21 @@ impl Past {
     pub fn notes_post(&mut self, posted: Posted) {
         let concerned = self.state.concerns(posted.whose.tenant());
         self.posts.push(Posted { concerned, ..posted });
+    }
+
+    /// Whether all attempts that show whose its troubles are were to one recipient: those that workers have made since their first failure.
+    fn tells_of_one(&self, now: Timestamp) -> bool {
+        let (mut failing, mut recipients) = (BTreeSet::new(), BTreeSet::new());
+        for post in self.posted(now.minus(SHOWN_FOR), now.minus(TOLD_WITHIN)).collect::<Vec<_>>().iter().rev()
+        {
+            if post.sign != Sign::Well {
+                failing.insert(post.worker);
+            }
+            if failing.contains(&post.worker) {
+                recipients.insert(post.whose.recipient());
+            }
+        }
+        recipients.len() <= 1
     }
 
     /// The probes since it opened last, the first one first.
@@ -162,6 +184,7 @@ impl Past {
         let phase = self.phase(now);
         if phase == Phase::Closed {
             self.out_since = None;
+            self.opened_by_one = false;
         }
         match phase {
             Phase::HalfOpen { .. } => self.half_open = self.half_open.or(Some(now)),

@@ -33,6 +33,7 @@ pub struct Posted {
     pub whose: Whose,
     /// A hash of tenant and address.
     pub recipient: u64,
+    pub worker: usize,
     pub is_probe: bool,
     /// Whether the origin's breaker concerned its tenant then.
     pub concerned: bool,

@@ -25,20 +25,27 @@ const TOLD_WITHIN: Duration = Duration::from_secs(3);
 const ATTEMPTS: usize = 40;
 const REPORTED_WITHIN: Duration = Duration::from_secs(8);
 
+/// Whoever was sent to before that has no vote.
+const NOTED_FOR: Duration = Duration::from_secs(330);
+
 /// So many failures show that someone was there: single counts may get lost with their workers.
 const SHOWN_BY: usize = 3;
 
-/// How many tenants and recipients an origin had at least when its breaker opened.
+/// How many tenants and recipients an origin had when its breaker opened: at least, and at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Voters {
     tenants: usize,
     recipients: usize,
+    most_tenants: usize,
+    most_recipients: usize,
 }
 
 impl Voters {
     /// Those who failed; `posts`: the latest first.
     pub fn of(posts: impl Iterator<Item = Posted>, now: Timestamp) -> Self {
-        let recent = posts.filter(|it| it.at.plus(REPORTED_WITHIN) <= now).take(ATTEMPTS);
+        let posts: Vec<Posted> = posts.take_while(|it| it.at.plus(NOTED_FOR) >= now).collect();
+        let (most_tenants, most_recipients) = distinct(&posts.iter().collect::<Vec<_>>());
+        let recent = posts.iter().filter(|it| it.at.plus(REPORTED_WITHIN) <= now).take(ATTEMPTS);
         let (mut tenants, mut recipients) = (BTreeMap::new(), BTreeMap::new());
         for post in recent.filter(|it| it.sign == Sign::Fails) {
             *tenants.entry(post.whose.tenant()).or_insert(0) += 1;
@@ -49,6 +56,8 @@ impl Voters {
         Self {
             tenants: tenants.values().filter(shown).count(),
             recipients: recipients.values().filter(shown).count(),
+            most_tenants,
+            most_recipients,
         }
     }
 
@@ -57,6 +66,13 @@ impl Voters {
         let (tenants, recipients) = distinct(of);
         tenants >= self.tenants.clamp(1, TENANTS_AGREE)
             && recipients >= self.recipients.clamp(1, RECIPIENTS_AGREE)
+    }
+
+    /// Whether these are enough, whoever else was there.
+    fn agree_at_any_rate(self, of: &[&Posted]) -> bool {
+        let (tenants, recipients) = distinct(of);
+        tenants >= self.most_tenants.clamp(1, TENANTS_AGREE)
+            && recipients >= self.most_recipients.clamp(1, RECIPIENTS_AGREE)
     }
 
     /// Why the last of these probes, the first of which went first, must not be one.
@@ -80,7 +96,7 @@ impl Voters {
         let (well, failed) = answers(probes);
         let told: Vec<&Posted> =
             failed.into_iter().filter(|it| it.answered.plus(TOLD_WITHIN) < now).collect();
-        if told.len() > well.len() && self.agree(&told) {
+        if told.len() > well.len() && self.agree_at_any_rate(&told) {
             return Some(format!("closed although {} of {} probes failed", told.len(), probes.len()));
         }
         // Where all have answered, only the troubles of some are outvoted.

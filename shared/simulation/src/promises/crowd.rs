@@ -98,6 +98,9 @@ impl Memo {
         if travel.turn != Turn::default() || until <= now.plus(OWN_PAUSE) || is_to(message, &lone) {
             return;
         }
+        if self.origins.of.values().any(|past| past.opened_by_one) {
+            return;
+        }
         self.violated(format!(
             "{key} was held back until {until:?}, where one recipient alone is in trouble"
         ));

@@ -26,6 +26,10 @@ const LEASE_MARGIN: Duration = Duration::from_secs(10);
 const FIRST_BACKOFF_SECS: u32 = 5;
 const LONGEST_BACKOFF_SECS: u32 = 900;
 
+/// How far a worker's clock may be ahead; a lease is longer by ten seconds than its invocation.
+const SKEW: Duration = Duration::from_secs(4);
+const FAR_SKEW: Duration = Duration::from_secs(125);
+
 /// How often a message is received at the most while it backs off: for four hours by lost changes of visibility, besides what pollers
 /// received in vain.
 const MOST_RECEIVES: u32 = 600;
@@ -38,7 +42,9 @@ impl Memo {
         let posts = self.posts.get(&ask.key).into_iter().flatten();
         let has_posted =
             posts.map(|post| post.token.split('#').next()).any(|token| token == Some(&*ask.lease_token));
-        let is_apart = ask.lease_until <= now
+        // Its lease is over, by its worker's clock.
+        let skew = if self.has_far_clocks { FAR_SKEW } else { SKEW };
+        let is_apart = ask.lease_until <= now.plus(skew)
             || has_posted
             || stored.is_some_and(|it| it.place.is_none() && it.lease_token == ask.lease_token);
         if ask.state == State::Sending

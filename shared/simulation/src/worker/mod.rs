@@ -49,6 +49,7 @@ struct Course {
 /// The schedule of one worker, by the scenario and the seed.
 #[derive(Clone, Debug)]
 pub struct Worker {
+    number: usize,
     pub name: String,
     clock: Clock,
     pub stage: Stage,
@@ -59,9 +60,18 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(name: String, clock: Clock, stage: Stage) -> Self {
+    pub fn new(number: usize, clock: Clock, stage: Stage) -> Self {
         let loaded_at = Arc::new(Mutex::new(stage.timeline.now()));
-        Self { name, clock, stage, knowledge: Knowledge::default(), course: Arc::default(), loaded_at }
+        let name = format!("worker{number}");
+        Self {
+            number,
+            name,
+            clock,
+            stage,
+            knowledge: Knowledge::default(),
+            course: Arc::default(),
+            loaded_at,
+        }
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {

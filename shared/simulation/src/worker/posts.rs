@@ -118,6 +118,7 @@ impl Worker {
             whose,
             recipient: hashed(&tenant, &endpoint),
             concerned: true,
+            worker: self.number,
             is_probe,
         };
         memo.origins.of.entry(origin.clone()).or_default().notes_post(posted);

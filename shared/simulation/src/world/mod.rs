@@ -263,7 +263,7 @@ impl World {
     /// A worker that remembers nothing.
     fn instance(&self, number: usize) -> Place {
         let scenario = &self.stage.scenario;
-        let schedule = Worker::new(format!("worker{number}"), scenario.clocks[number], self.stage.clone());
+        let schedule = Worker::new(number, scenario.clocks[number], self.stage.clone());
         let memory = self.memory.scheduled(Arc::new(schedule.clone()));
         let resharded = scenario.pressure.resharded.filter(|(from, _)| *from <= self.stage.since_begin());
         let shards = resharded.map_or(scenario.shards, |(_, shards)| shards);
