@@ -82,7 +82,7 @@ impl Knowledge {
         }
         // What it has looked at since may let it pass.
         let looked_at = known.states.get(recipient).into_iter().flatten();
-        if looked_at.map(|it| it.state.breaker().phase(clock)).any(may_pass) {
+        if looked_at.map(|it| phase_at(recipient, it, clock)).any(may_pass) {
             return Ok(is_probe);
         }
         known.lets_pass(recipient, clock)
@@ -161,8 +161,13 @@ impl Known {
 
     fn phases(&self, circuit: &Circuit, clock: Timestamp) -> Vec<Phase> {
         let states = self.decides_by.get(circuit).into_iter().flatten();
-        states.map(|stored| stored.state.breaker().phase(clock)).collect()
+        states.map(|stored| phase_at(circuit, stored, clock)).collect()
     }
+}
+
+/// An abandoned breaker of a recipient counts as closed.
+fn phase_at(circuit: &Circuit, stored: &StoredOrigin, clock: Timestamp) -> Phase {
+    circuit.state_at(stored.state.clone(), clock).breaker().phase(clock)
 }
 
 fn may_pass(phase: Phase) -> bool {
