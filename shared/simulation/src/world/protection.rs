@@ -28,8 +28,8 @@ const FEW: usize = 4;
 /// The longest pause in it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
-/// What a worker may remember of an origin, or of a recipient that it doubts, and of the limits there, as text: two windows for each, of
-/// 10 and 30 buckets, and whose attempts those were.
+/// What a worker may remember of an origin, or of a recipient that it doubts, and of the limits there, as text (two windows for each, of
+/// 10 and 30 buckets, and whose attempts those were), and of one recipient besides that it is about to forget.
 const MOST_REMEMBERED: usize = 22_000;
 
 /// A worker doubts a recipient of which it saw so many attempts go wrong.
@@ -140,7 +140,7 @@ impl World {
         let mut memo = self.stage.watch.memo();
         // A hostile tenant has more, and each of its subscriptions a rate.
         let of_foe = if self.stage.scenario.foe.is_some() { 3 } else { 1 };
-        let most = MOST_REMEMBERED * self.circuits(&memo).max(2) * of_foe;
+        let most = MOST_REMEMBERED * (self.circuits(&memo) + 1).max(3) * of_foe;
         for place in &self.places {
             let bytes = format!("{:?}", place.dispatch.guard).len();
             if bytes > most {
