@@ -15,9 +15,9 @@ pub mod autopush;
 pub mod firefox;
 pub mod initialisation;
 pub mod proxy;
-pub mod runtime_api;
 pub mod template;
 
+pub use redial_function_host::runtime_api;
 pub use redial_receivers::{push_service, standard_webhooks, webhook_receiver};
 
 use redial_receivers::{ambient, background, journal, serve};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-import http.client, json, os, sys, time, urllib.parse
+import http.client, json, os, signal, sys, time, urllib.parse
 api = urllib.parse.urlsplit(os.environ["AWS_LAMBDA_RUNTIME_API"])
 base = api.path + "/2018-06-01/runtime"
 connection = http.client.HTTPConnection(api.netloc)
@@ -13,7 +13,12 @@ if os.environ.get("INIT") == "exit":
 if os.environ.get("INIT") == "error":
     call("POST", "/init/error", json.dumps({"errorMessage": "no configuration", "errorType": "Config"}))
     sys.exit(1)
-print("ready")
+if os.environ.get("ON_TERM") == "say":
+    def end(*_):
+        print("asked to end", flush=True)
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
 while True:
     answer, body = call("GET", "/invocation/next")
     event = json.loads(body)
@@ -21,6 +26,8 @@ while True:
     step = event.get("do")
     if step == "exit":
         sys.exit(7)
+    if step == "print":
+        print("printed", flush=True)
     if step == "hang":
         print("hanging", flush=True)
         time.sleep(600)

@@ -155,6 +155,40 @@ async fn a_bootstrap_that_is_not_there_fails_initialisation() {
 }
 
 #[tokio::test]
+async fn a_process_is_asked_to_end_before_it_is_killed() {
+    let folder = TempDir::new().expect("a folder");
+    let (sink, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let env = [("ON_TERM", "say")];
+    let host = RuntimeApi::start_logging(&bootstrap(&folder), env, Some(sink)).expect("it starts");
+    host.invoke(json!({}), LIMIT).await.expect("an answer");
+    let pid = host.pid().expect("a process");
+    host.shut_down().await;
+    assert!(!alive(pid));
+    let mut printed = Vec::new();
+    while let Some(line) = lines.recv().await {
+        printed.push(line.text);
+    }
+    assert_eq!(printed, ["ready", "asked to end"]);
+}
+
+#[tokio::test]
+async fn a_host_with_a_sink_keeps_the_last_invocation_s_lines_alone() {
+    let folder = TempDir::new().expect("a folder");
+    let (sink, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let env: [(&str, &str); 0] = [];
+    let host = RuntimeApi::start_logging(&bootstrap(&folder), env, Some(sink)).expect("it starts");
+    for _ in 0..3 {
+        host.invoke(json!({"do": "print"}), LIMIT).await.expect("an answer");
+    }
+    let mut printed = Vec::new();
+    while printed.len() < 4 {
+        printed.push(lines.recv().await.expect("a line").text);
+    }
+    assert_eq!(printed, ["ready", "printed", "printed", "printed"]);
+    assert!(host.logs().len() < printed.len(), "{:?}", host.logs());
+}
+
+#[tokio::test]
 async fn hosts_side_by_side_are_different_processes_and_end_with_their_owners() {
     let ((first, _a), (second, _b)) = (start(&[]), start(&[]));
     let (one, two) = tokio::join!(first.invoke(json!({}), LIMIT), second.invoke(json!({}), LIMIT));

@@ -1,6 +1,6 @@
 //! The Lambda Runtime API, hosting a real bootstrap as a child process.
 //!
-//! A function is tested as it is deployed: its own binary, its own process, its environment variables, the
+//! A function is run as it is deployed: its own binary, its own process, its environment variables, the
 //! same four HTTP calls that it makes in the cloud. So a test can see what only a process shows: that a
 //! missing variable ends initialisation, that a crash between two effects loses nothing, that a time-out
 //! kills it.
@@ -9,7 +9,7 @@
 //! killed at a time-out and started again after a crash, as Lambda does. Parallel invocations are several
 //! hosts side by side.
 //!
-//! It is not an emulator of mappings, queues or permissions. Only for Unix: it kills process groups.
+//! It is not an emulator of mappings (`mapping` is), queues or permissions. Only for Unix: it kills process groups.
 
 mod api;
 mod environment;
@@ -24,6 +24,7 @@ use std::process::ExitStatus;
 use serde_json::Value;
 use thiserror::Error;
 
+pub use environment::LogSink;
 pub use event::{SqsRecord, sqs_event};
 pub use host::{Host, RuntimeApi};
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::LogLine;
@@ -21,12 +22,20 @@ use crate::journal::Journal;
 /// buffers already; only a grandchild that left its process group could hold them open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How long a process has between SIGTERM and SIGKILL: what Lambda gives a function with an internal extension.
+const SHUTDOWN: Duration = Duration::from_millis(500);
+
 pub(super) struct Recipe {
     pub(super) bootstrap: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) logs: Arc<Journal<LogLine>>,
+    /// Receives each line, too. The journal then has the lines of the last start or invocation alone.
+    pub(super) sink: Option<LogSink>,
     pub(super) target: Arc<Target>,
 }
+
+/// Where a function's lines go as they are printed.
+pub type LogSink = mpsc::UnboundedSender<LogLine>;
 
 /// The process that a kill would hit, shared with those that may kill it.
 #[derive(Default)]
@@ -50,6 +59,15 @@ impl Target {
             aim.hit = true;
             // It fails if the process has ended by itself, which is as good.
             let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Asks the process and its group to end.
+    fn terminate(&self) {
+        let mut aim = self.lock();
+        if let (Some(group), false) = (aim.group, aim.hit) {
+            aim.hit = true;
+            let _ended = kill_process_group(group, Signal::TERM);
         }
     }
 
@@ -84,10 +102,10 @@ impl Environment {
 
         let mut readers = JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
-            readers.spawn(collect(stdout, Arc::clone(&recipe.logs)));
+            readers.spawn(collect(stdout, Arc::clone(&recipe.logs), recipe.sink.clone()));
         }
         if let Some(stderr) = child.stderr.take() {
-            readers.spawn(collect(stderr, Arc::clone(&recipe.logs)));
+            readers.spawn(collect(stderr, Arc::clone(&recipe.logs), recipe.sink.clone()));
         }
         Ok(Self { api, child, target: Arc::clone(&recipe.target), readers })
     }
@@ -96,6 +114,13 @@ impl Environment {
     pub(super) fn lives(&mut self) -> bool {
         let hit = self.target.lock().hit;
         !hit && matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks it to end, kills it if it does not, and waits for its end.
+    pub(super) async fn shut_down(mut self) {
+        self.target.terminate();
+        let _late = tokio::time::timeout(SHUTDOWN, self.child.wait()).await;
+        self.end().await;
     }
 
     /// Kills it and waits for its end; its last lines are in the log then.
@@ -121,12 +146,17 @@ impl Environment {
     }
 }
 
-async fn collect(stream: impl AsyncRead + Unpin, logs: Arc<Journal<LogLine>>) {
+async fn collect(stream: impl AsyncRead + Unpin, logs: Arc<Journal<LogLine>>, sink: Option<LogSink>) {
     let mut lines = BufReader::new(stream);
-    let mut line = Vec::new();
-    while matches!(lines.read_until(b'\n', &mut line).await, Ok(1..)) {
-        let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
-        logs.push(LogLine { text, at_ms: ambient::epoch_ms() });
-        line.clear();
+    let mut bytes = Vec::new();
+    while matches!(lines.read_until(b'\n', &mut bytes).await, Ok(1..)) {
+        let text = String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_owned();
+        let line = LogLine { text, at_ms: ambient::epoch_ms() };
+        if let Some(sink) = &sink {
+            // There is no receiver any more when the owner of the logs ends.
+            let _ = sink.send(line.clone());
+        }
+        logs.push(line);
+        bytes.clear();
     }
 }

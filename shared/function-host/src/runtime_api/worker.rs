@@ -74,6 +74,9 @@ impl Worker {
             if order.is_abandoned() {
                 continue;
             }
+            if self.recipe.sink.is_some() {
+                self.recipe.logs.clear();
+            }
             let warm = match first.take() {
                 Some(Err(error)) => Err(error),
                 Some(Ok(())) | None => self.environment().await,
@@ -94,7 +97,7 @@ impl Worker {
             }
         }
         if let Some(warm) = self.running.take() {
-            warm.environment.end().await;
+            warm.environment.shut_down().await;
         }
     }
 

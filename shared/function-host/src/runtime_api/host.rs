@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::environment::{Recipe, Target};
+use super::environment::{LogSink, Recipe, Target};
 use super::worker::{Order, Worker};
 use super::{InvokeError, LogLine};
 use crate::ambient;
@@ -31,6 +31,20 @@ impl RuntimeApi {
         K: Into<OsString>,
         V: Into<OsString>,
     {
+        Self::start_logging(bootstrap, env, None)
+    }
+
+    /// The same for a host that lives long: `sink` receives each line as it is printed, and [`Host::logs`] has no more than the
+    /// last invocation's.
+    pub fn start_logging<K, V>(
+        bootstrap: &Path,
+        env: impl IntoIterator<Item = (K, V)>,
+        sink: Option<LogSink>,
+    ) -> io::Result<Host>
+    where
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
         let name = bootstrap.file_name().map_or_else(|| "function".into(), |name| name.to_string_lossy());
         let mut variables = lambdas_own(&name, bootstrap);
         variables.extend(env.into_iter().map(|(name, value)| (name.into(), value.into())));
@@ -42,6 +56,7 @@ impl RuntimeApi {
             bootstrap: bootstrap.to_owned(),
             env: variables,
             logs: Arc::clone(&logs),
+            sink,
             target: Arc::clone(&target),
         };
         let arn = format!("arn:aws:lambda:{REGION}:000000000000:function:{name}");
@@ -100,6 +115,15 @@ impl Host {
         answer.await.expect("the host's thread answers every order")
     }
 
+    /// Lets an invocation under way come to its end, asks the process to end (SIGTERM), and kills it if it does not.
+    pub async fn shut_down(mut self) {
+        drop(self.orders.take());
+        if let Some(background) = self.background.take() {
+            // A panic of its thread has been printed by the thread.
+            let _ = tokio::task::spawn_blocking(|| background.finish()).await;
+        }
+    }
+
     pub fn kill(&self) {
         self.target.kill();
     }
@@ -126,6 +150,9 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
+        if self.background.is_none() {
+            return;
+        }
         // Without a sender the worker ends after the order in hand, and the kill cuts that one short.
         drop(self.orders.take());
         self.target.kill();
