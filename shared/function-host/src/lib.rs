@@ -1,7 +1,20 @@
-//! Lambda functions on this machine, without Lambda and without Docker.
+//! Lambda functions on this machine, without Lambda and without Docker: what starts a function, and what calls it.
 //!
-//! [`runtime_api`] starts a function's bootstrap as a process and hands it one event at a time.
+//! ```text
+//! queue ─► mapping ──────┐
+//! HTTP ──► function_url ─┼─► function (instances, cold and warm) ─► runtime_api (one process)
+//! time ──► schedule ─────┘
+//! ```
+//!
+//! It keeps to what AWS documents of each part, because functions that lose nothing on AWS have to lose nothing here. It does not
+//! play the services around Lambda: queues, tables and the rest are those of an emulator or of AWS. Roles are not enforced, no memory
+//! limit is set, and a process is not frozen between invocations.
 
+mod clock;
+pub mod function;
+pub mod function_url;
+pub mod mapping;
 pub mod runtime_api;
+pub mod schedule;
 
 use redial_receivers::{ambient, background, journal, serve};

@@ -42,6 +42,23 @@ pub enum InvokeError {
     /// No answer by the deadline; the process was killed.
     #[error("no answer by the deadline, and the process was killed")]
     TimedOut,
+    /// As many invocations as the function may have at once are under way; it was not invoked.
+    #[error("as many invocations are under way as the function may have at once")]
+    Throttled,
+}
+
+impl InvokeError {
+    /// What happened, in a word and without what the function said.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Failed(_) => "failed",
+            Self::Crashed(_) => "crashed",
+            Self::InitFailed(_) => "init_failed",
+            Self::TimedOut => "timed_out",
+            Self::Throttled => "throttled",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

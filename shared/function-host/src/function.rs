@@ -1,0 +1,174 @@
+//! A function with as many instances as there are invocations at once.
+//!
+//! An instance serves one invocation at a time. One that is idle is used again, the last one first, so that as few as possible are
+//! kept warm; one that has been idle for a while is ended.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::ambient;
+use crate::runtime_api::{Host, InvokeError, LogSink, RuntimeApi};
+
+/// How long an instance is kept warm. Lambda does not say how long it does.
+const IDLE_LIMIT: Duration = Duration::from_secs(300);
+
+/// What a function is, as its template has it.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    pub bootstrap: PathBuf,
+    /// All of its variables; `PATH` and Lambda's own are set in any case.
+    pub environment: BTreeMap<String, String>,
+    pub timeout: Duration,
+    /// The most invocations at once, from wherever they come; `None` is any number.
+    pub reserved_concurrency: Option<usize>,
+    pub logs: Option<LogSink>,
+}
+
+/// What can be invoked: a function, or a stand-in.
+pub trait Invoke: Send + Sync + 'static {
+    fn invoke(&self, event: Value) -> impl Future<Output = Result<Value, InvokeError>> + Send;
+}
+
+pub struct Function {
+    definition: Definition,
+    instances: Mutex<Instances>,
+}
+
+#[derive(Default)]
+struct Instances {
+    idle: Vec<Idle>,
+    busy: usize,
+}
+
+struct Idle {
+    host: Host,
+    since: Instant,
+}
+
+/// Counts an invocation until it is dropped, in whatever way that ends.
+struct Busy<'a>(&'a Function);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.lock().busy -= 1;
+    }
+}
+
+impl Function {
+    #[must_use]
+    pub fn new(definition: Definition) -> Self {
+        Self { definition, instances: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Instances> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A warm instance, or a new one.
+    fn instance(&self) -> Result<(Busy<'_>, Host), InvokeError> {
+        let mut instances = self.lock();
+        if self.definition.reserved_concurrency.is_some_and(|most| instances.busy >= most) {
+            return Err(InvokeError::Throttled);
+        }
+        instances.busy += 1;
+        let warm = instances.idle.pop();
+        drop(instances);
+        let busy = Busy(self);
+        let host = match warm {
+            Some(idle) => Ok(idle.host),
+            None => {
+                let Definition { bootstrap, environment, logs, .. } = &self.definition;
+                RuntimeApi::start_logging(bootstrap, environment.clone(), logs.clone())
+            }
+        };
+        Ok((busy, host.map_err(|error| InvokeError::InitFailed(error.to_string()))?))
+    }
+
+    /// Ends the instances that have been idle for too long.
+    pub async fn end_idle(&self) {
+        let now = ambient::monotonic();
+        let is_old = |idle: &mut Idle| now.saturating_duration_since(idle.since) >= IDLE_LIMIT;
+        let old = self.lock().idle.extract_if(.., is_old).collect();
+        shut_down(old).await;
+    }
+
+    /// Ends the instances that are idle. Those at work end with their invocations' futures.
+    pub async fn shut_down(&self) {
+        let idle = std::mem::take(&mut self.lock().idle);
+        shut_down(idle).await;
+    }
+}
+
+impl Invoke for Function {
+    /// The error is [`InvokeError::Throttled`] if its reserved concurrency is in use.
+    async fn invoke(&self, event: Value) -> Result<Value, InvokeError> {
+        let (_busy, host) = self.instance()?;
+        let answer = host.invoke(event, self.definition.timeout).await;
+        self.lock().idle.push(Idle { host, since: ambient::monotonic() });
+        answer
+    }
+}
+
+async fn shut_down(idle: Vec<Idle>) {
+    idle.into_iter().map(|idle| idle.host.shut_down()).collect::<JoinSet<()>>().join_all().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn function(reserved_concurrency: Option<usize>) -> (Function, TempDir) {
+        let folder = TempDir::new().expect("a folder");
+        let bootstrap = folder.path().join("bootstrap");
+        std::fs::write(&bootstrap, include_str!("runtime_api/bootstrap.py")).expect("a file");
+        std::fs::set_permissions(&bootstrap, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let environment = BTreeMap::new();
+        let timeout = Duration::from_secs(20);
+        let definition = Definition { bootstrap, environment, timeout, reserved_concurrency, logs: None };
+        (Function::new(definition), folder)
+    }
+
+    async fn pid(function: &Function) -> Value {
+        function.invoke(json!({})).await.expect("an answer")["pid"].clone()
+    }
+
+    #[tokio::test]
+    async fn invocations_at_once_have_instances_of_their_own_and_later_ones_reuse_them() {
+        let (function, _folder) = function(None);
+        let (one, other) = tokio::join!(pid(&function), pid(&function));
+        assert_ne!(one, other);
+        let third = pid(&function).await;
+        assert!(third == one || third == other);
+        assert_eq!(function.lock().idle.len(), 2);
+        function.shut_down().await;
+        assert!(function.lock().idle.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_invocation_over_the_reserved_concurrency_is_throttled() {
+        let (function, _folder) = function(Some(1));
+        let (one, other) = tokio::join!(function.invoke(json!({})), function.invoke(json!({})));
+        assert!(one.is_ok());
+        assert_eq!(other, Err(InvokeError::Throttled));
+        assert!(function.invoke(json!({})).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_abandoned_invocation_ends_its_instance_and_is_not_counted_any_more() {
+        let (function, _folder) = function(Some(1));
+        let hanging = function.invoke(json!({"do": "hang"}));
+        assert!(tokio::time::timeout(Duration::from_millis(100), hanging).await.is_err());
+        assert!(function.lock().idle.is_empty());
+        assert!(function.invoke(json!({})).await.is_ok());
+    }
+}
