@@ -6,6 +6,7 @@ mod demo;
 mod local;
 
 pub use local::{
-    Description, Emulator, Functions, Known, LOCALSTACK_ENDPOINT, LocalError, Options, Progress, Queues,
-    REGION, Stack, StackKey, Tables, find, known, note, python, sdk_config, take_down,
+    Description, Emulator, FunctionHost, Functions, FunctionsIn, Known, LOCALSTACK_ENDPOINT, LocalError,
+    Options, Progress, Queues, REGION, Stack, StackKey, Tables, find, known, note, python, sdk_config,
+    take_down,
 };

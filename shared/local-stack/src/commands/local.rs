@@ -9,7 +9,9 @@ use redial_console::{
     terminal::{print, say},
 };
 
-use crate::local::{self, Description, Emulator, Known, LOCALSTACK_ENDPOINT, Options, Progress, Stack};
+use crate::local::{
+    self, Description, Emulator, FunctionsIn, Known, LOCALSTACK_ENDPOINT, Options, Progress, Stack,
+};
 
 /// Runs the whole stack on this machine, without an AWS account
 #[derive(Debug, Subcommand)]
@@ -28,6 +30,9 @@ pub enum Local {
     Status(Status),
     /// Prints the environment in which AWS SDKs and tools call a stack
     Env(Env),
+    /// Hosts the functions of a stack on a LocalStack, as a process that `local up` starts
+    #[command(hide = true)]
+    HostFunctions(HostFunctions),
 }
 
 #[derive(Debug, Args)]
@@ -71,6 +76,9 @@ pub struct Up {
     /// Where LocalStack listens
     #[arg(long, value_name = "URL", default_value = LOCALSTACK_ENDPOINT)]
     endpoint: String,
+    /// Where functions run, with --emulator localstack
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = FunctionsKind::Here)]
+    functions: FunctionsKind,
     /// VAPID private key, base64url or PEM [default: a new one]
     #[arg(long, env = "VAPID_PRIVATE_KEY", hide_env_values = true, hide = true)]
     vapid_private_key: Option<String>,
@@ -90,6 +98,14 @@ Example:
 pub struct Down {
     #[command(flatten)]
     which: Which,
+}
+
+/// Hosts the functions of a stack
+#[derive(Debug, Args)]
+pub struct HostFunctions {
+    /// The stack's folder
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
 }
 
 /// Lists the running stacks
@@ -128,6 +144,14 @@ enum EmulatorKind {
     Localstack,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FunctionsKind {
+    /// As processes of this machine, until `redial local down`: LocalStack needs no Docker
+    Here,
+    /// In LocalStack's own Lambda, which runs functions in Docker
+    Lambda,
+}
+
 impl Local {
     pub async fn run(self) -> Result<(), Failure> {
         match self {
@@ -135,6 +159,7 @@ impl Local {
             Self::Down(down) => down.run().await,
             Self::Status(status) => status.run(),
             Self::Env(env) => env.run(),
+            Self::HostFunctions(host) => Ok(local::host_functions(&host.folder).await?),
         }
     }
 }
@@ -146,7 +171,13 @@ impl Up {
             state: self.which.state,
             emulator: match self.emulator {
                 EmulatorKind::Embedded => Emulator::Embedded,
-                EmulatorKind::Localstack => Emulator::LocalStack { endpoint: self.endpoint },
+                EmulatorKind::Localstack => Emulator::LocalStack {
+                    endpoint: self.endpoint,
+                    functions: match self.functions {
+                        FunctionsKind::Here => FunctionsIn::Here,
+                        FunctionsKind::Lambda => FunctionsIn::Lambda,
+                    },
+                },
             },
             egress_allow: self.egress_allow,
             egress_ca: self.egress_ca,
@@ -227,7 +258,16 @@ fn quoted(text: &str) -> String {
 fn show(name: &str, stack: &Description) -> Result<(), Failure> {
     let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
     print(&format!("{name} is up at {} in {}{process}", stack.endpoint, stack.region))?;
+    let functions = match (&stack.function_host, stack.pid) {
+        (Some(host), _) => Some(format!(
+            "on this machine, process {}, because LocalStack runs functions in Docker only",
+            host.pid
+        )),
+        (None, None) => Some("in LocalStack's Lambda, which needs Docker".to_owned()),
+        (None, Some(_)) => None,
+    };
     for (label, value) in [
+        ("functions", functions.as_ref()),
         ("HTTP API", stack.api_url.as_ref()),
         ("ingest queue", Some(&stack.queues.ingest)),
         ("bulk queue", Some(&stack.queues.bulk)),

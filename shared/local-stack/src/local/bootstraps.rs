@@ -34,23 +34,27 @@ struct CargoTarget {
 }
 
 /// Takes the binaries from `prebuilt`, a folder with one named as each function, or builds them. Blocks.
-pub(super) fn bundles(
+pub(super) fn binaries(
     workspace: &Path,
     prebuilt: Option<&Path>,
     progress: &Progress,
-) -> Result<Vec<Bundle>, LocalError> {
+) -> Result<Vec<(&'static str, PathBuf)>, LocalError> {
     let built = match prebuilt {
         Some(folder) => FUNCTIONS.map(|function| (function, Some(folder.join(function)))),
         None => build(workspace, progress)?,
     };
     built
         .into_iter()
-        .map(|(function, binary)| {
-            let binary = binary.ok_or(LocalError::NoBootstrap(function))?;
-            let content = fs::read(&binary).map_err(LocalError::file(&binary))?;
-            Ok(Bundle { function, zip: zipped(&content) })
-        })
+        .map(|(function, binary)| Ok((function, binary.ok_or(LocalError::NoBootstrap(function))?)))
         .collect()
+}
+
+pub(super) fn bundles(binaries: &[(&'static str, PathBuf)]) -> Result<Vec<Bundle>, LocalError> {
+    let bundle = |(function, binary): &(&'static str, PathBuf)| {
+        let content = fs::read(binary).map_err(LocalError::file(binary))?;
+        Ok(Bundle { function, zip: zipped(&content) })
+    };
+    binaries.iter().map(bundle).collect()
 }
 
 fn build(

@@ -22,8 +22,19 @@ pub struct Description {
     pub webhook_key_secret: String,
     /// Process id of the embedded emulator; null for a LocalStack, which is not ours.
     pub pid: Option<u32>,
+    /// What hosts the functions of a stack on a LocalStack; null if LocalStack does, and for the embedded emulator.
+    #[serde(default)]
+    pub function_host: Option<FunctionHost>,
     /// Uncompressed public key, base64url: what a browser subscribes with.
     pub vapid_public_key: String,
+}
+
+/// A process on this machine that runs functions and polls their queues.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FunctionHost {
+    pub pid: u32,
+    /// Where Lambda's API is answered, as far as it reads configurations and event source mappings.
+    pub lambda_endpoint: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -88,6 +99,7 @@ impl Description {
             api_url,
             webhook_key_secret: output("WebhookKeySecretId")?,
             pid,
+            function_host: None,
             vapid_public_key,
         })
     }

@@ -36,6 +36,8 @@ pub enum LocalError {
     Template(String),
     #[error("the emulator did not come up{}", indented(log))]
     Emulator { log: String },
+    #[error("the process that hosts the functions did not come up{}", indented(log))]
+    Host { log: String },
     #[error(
         "no LocalStack at {endpoint}: {found}. Start one with `localstack start`, or name where it listens with --endpoint"
     )]

@@ -5,9 +5,11 @@
 //!          └─► bootstraps (cargo build, zip) ───────────────┴─► package ─► emulator_differences ─► deploy ─► Description
 //! ```
 //!
+//! A LocalStack without Docker cannot run the functions: then `hosting` does, in a process of this machine.
+//!
 //! What is deployed is `infra/template.yaml` itself, so that what works here works there; where the emulator is
 //! not AWS, `emulator_differences` says so and copes. A [`Stack`] ends with the value, or with the process, however that
-//! dies; one that was set free ([`Stack::set_free`]) runs until it is taken down by its name.
+//! dies (a LocalStack keeps what was deployed to it); one that was set free ([`Stack::set_free`]) runs until it is taken down by its name.
 //!
 //! An emulator answers only what is signed with its stack's key, and a stack's folder is its owner's alone: otherwise every user of
 //! the machine, and every page in a browser on it, could run code through the stack.
@@ -24,6 +26,8 @@ mod emulator_install;
 mod emulator_process;
 mod error;
 mod events;
+mod guarded_process;
+mod hosting;
 mod key;
 mod localstack;
 mod options;
@@ -35,11 +39,12 @@ mod vapid_key;
 
 pub(crate) use clients::http_client;
 pub use clients::{REGION, sdk_config};
-pub use description::{Description, Functions, Queues};
+pub use description::{Description, FunctionHost, Functions, Queues};
 pub use error::LocalError;
 pub(crate) use error::call;
+pub(crate) use hosting::serve as host_functions;
 pub use key::StackKey;
-pub use options::{Emulator, LOCALSTACK_ENDPOINT, Options, Progress};
+pub use options::{Emulator, FunctionsIn, LOCALSTACK_ENDPOINT, Options, Progress};
 pub use redial_adapters::config::Tables;
 pub use registry::{Known, find, known, note, take_down};
 pub use stack::Stack;

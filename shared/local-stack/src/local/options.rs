@@ -19,7 +19,17 @@ pub enum Emulator {
     Embedded,
     LocalStack {
         endpoint: String,
+        functions: FunctionsIn,
     },
+}
+
+/// Where the functions of a stack on a LocalStack run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FunctionsIn {
+    /// Processes on this machine, which poll its queues.
+    Here,
+    /// Its own Lambda, which needs Docker.
+    Lambda,
 }
 
 /// Receives a line for each step that takes long, if anyone is to know.
@@ -69,6 +79,8 @@ pub struct Options {
     /// Where a DynamoDB Local listens that keeps the tables of an embedded emulator, which else keeps them itself. The default is the
     /// environment's `REDIAL_DYNAMODB_ENDPOINT`.
     pub dynamodb_endpoint: Option<String>,
+    /// The `redial` that hosts functions as a process of its own. `None`: this program.
+    pub host_program: Option<PathBuf>,
     /// A folder with binaries named as the functions, instead of building them.
     pub bootstraps: Option<PathBuf>,
     /// VAPID private key: base64url scalar or PEM. `None` makes one.
@@ -95,6 +107,7 @@ impl Default for Options {
             parameters: BTreeMap::new(),
             function_endpoint: None,
             dynamodb_endpoint: std::env::var("REDIAL_DYNAMODB_ENDPOINT").ok(),
+            host_program: None,
             bootstraps: None,
             vapid_private_key: None,
             vapid_subject: None,

@@ -1,7 +1,7 @@
 //! The stacks that were brought up and set free: found, described and taken down by name.
 //!
 //! Each keeps `stack.json` in its folder, which is its owner's alone: the stack's key is in it. For an embedded emulator its lock
-//! says whether it still runs; what a killed one left behind is cleared away when it is next looked at.
+//! says whether it still runs; a host of functions has the same lock. What a killed one left behind is cleared away when it is next looked at.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Description, LocalError, StackKey,
     clients::{http_client, sdk_config},
-    deploy, emulator_process,
+    deploy, guarded_process,
     localstack::{self, Listener},
     options, private_folder,
 };
@@ -92,19 +92,20 @@ pub fn find(name: &str, state: Option<&Path>) -> Result<Known, LocalError> {
 pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalError> {
     let folder = stack_folder(state, &options::workspace(None)?, name)?;
     let not_up = || LocalError::NotUp(name.to_owned());
-    let emulator_runs = emulator_process::running_pid(&folder).is_some();
+    let is_running = guarded_process::running_pid(&folder).is_some();
     let (known, up) = match read(&folder)? {
         Some(read) => read,
         // Still coming up, or it never got to the end of that.
-        None if emulator_runs => {
-            emulator_process::end_running(&folder).await;
+        None if is_running => {
+            guarded_process::end_running(&folder).await;
             return remove(&folder);
         }
         None => return Err(not_up()),
     };
     if known.stack.pid.is_some() {
-        emulator_process::end_running(&folder).await;
+        guarded_process::end_running(&folder).await;
     } else {
+        guarded_process::end_running(&folder).await;
         let endpoint = &known.stack.endpoint;
         if let Listener::Nothing(_) = localstack::listener(&http_client()?, endpoint).await {
             // What was in it ended with it, unless it keeps its state.
@@ -129,7 +130,7 @@ pub(super) async fn is_forgotten(folder: &Path) -> Result<bool, LocalError> {
 }
 
 pub(super) fn is_up(folder: &Path) -> Result<bool, LocalError> {
-    Ok(emulator_process::running_pid(folder).is_some() || read(folder)?.is_some_and(|(_, up)| up))
+    Ok(guarded_process::running_pid(folder).is_some() || read(folder)?.is_some_and(|(_, up)| up))
 }
 
 /// Notes a stack, in a folder of its own, for those who look for it by name.
@@ -152,7 +153,7 @@ fn read(folder: &Path) -> Result<Option<(Known, bool)>, LocalError> {
     // It may be taken down in this moment.
     let Ok(text) = fs::read_to_string(&noted) else { return Ok(None) };
     let Ok(Noted { name, stack, key }) = serde_json::from_str(&text) else { return Ok(None) };
-    let up = stack.pid.is_none_or(|pid| emulator_process::running_pid(folder) == Some(pid));
+    let up = stack.pid.is_none_or(|pid| guarded_process::running_pid(folder) == Some(pid));
     Ok(Some((Known { name, stack, key }, up)))
 }
 

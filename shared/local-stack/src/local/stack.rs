@@ -9,12 +9,14 @@ use std::{
 use aws_config::SdkConfig;
 
 use super::{
-    Description, Emulator, Known, LocalError, Options, StackKey, bootstraps,
+    Description, Emulator, FunctionHost, FunctionsIn, Known, LocalError, Options, StackKey, bootstraps,
     clients::{http_client, sdk_config},
     deploy::{self, Deployment},
     emulator_differences, emulator_install,
     emulator_process::{self, EmulatorProcess},
-    events, localstack, options,
+    events, guarded_process,
+    hosting::{self, HostProcess, Plan},
+    localstack, options,
     package::{self, Template},
     registry,
     vapid_key::VapidKey,
@@ -33,6 +35,16 @@ pub struct Stack {
     description: Description,
     outputs: BTreeMap<String, String>,
     emulator: Option<EmulatorProcess>,
+    host: Option<HostProcess>,
+}
+
+/// What is deployed.
+struct Packaged {
+    template: Template,
+    /// The state machine's.
+    definition: String,
+    /// The functions that are hosted here, if any are.
+    hosted: Option<Plan>,
 }
 
 impl Stack {
@@ -42,12 +54,14 @@ impl Stack {
         let workspace = options::workspace(options.workspace.as_deref())?;
         let folder = registry::stack_folder(options.state.as_deref(), &workspace, &options.name)?;
         let http = http_client()?;
-        if let Emulator::LocalStack { endpoint } = &options.emulator {
+        if let Emulator::LocalStack { endpoint, .. } = &options.emulator {
             localstack::check(&http, endpoint.trim_end_matches('/')).await?;
         }
         if registry::is_up(&folder)? && !registry::is_forgotten(&folder).await? {
             return Err(LocalError::AlreadyUp(options.name));
         }
+        // A host of functions outlives a LocalStack that forgot them.
+        guarded_process::end_running(&folder).await;
         registry::remove(&folder)?;
         let vapid = match &options.vapid_private_key {
             Some(key) => VapidKey::parse(key)?,
@@ -55,7 +69,7 @@ impl Stack {
         };
 
         let parameters = parameters(&options, &vapid)?;
-        let (template, definition) = packaged(&workspace, &options, &parameters)?;
+        let Packaged { template, definition, hosted } = packaged(&workspace, &options, &parameters)?;
 
         let key = match &options.emulator {
             Emulator::Embedded => StackKey::generate(),
@@ -63,12 +77,13 @@ impl Stack {
         };
         let build = tokio::task::spawn_blocking({
             let (workspace, prebuilt) = (workspace.clone(), options.bootstraps.clone());
-            move || bootstraps::bundles(&workspace, prebuilt.as_deref(), &progress)
+            move || bootstraps::binaries(&workspace, prebuilt.as_deref(), &progress)
         });
         let emulator = started(&workspace, &folder, &key, &options, &http);
-        let (emulator, bundles) = tokio::join!(emulator, build);
+        let (emulator, binaries) = tokio::join!(emulator, build);
         let (emulator, endpoint) = emulator?;
-        let bundles = bundles.expect("the build does not panic")?;
+        let binaries = binaries.expect("the build does not panic")?;
+        let bundles = if hosted.is_some() { Vec::new() } else { bootstraps::bundles(&binaries)? };
 
         progress.say("deploying the template");
         let sdk = sdk_config(&endpoint, &key);
@@ -82,7 +97,7 @@ impl Stack {
             parameters: &parameters,
         };
         let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
-        let outputs = match deployment.run(&endpoint, &http, &cloudformation).await {
+        let mut outputs = match deployment.run(&endpoint, &http, &cloudformation).await {
             Ok(outputs) => outputs,
             Err(error) => {
                 // The embedded emulator ends here, with all that is in it; a LocalStack would keep the ruin.
@@ -95,7 +110,7 @@ impl Stack {
         };
         let pid = emulator.as_ref().map(EmulatorProcess::pid);
         let api_url = outputs.get("ApiUrl").map(|url| emulator_differences::api_url(&endpoint, url));
-        let description =
+        let mut description =
             Description::from_outputs(&endpoint, &outputs, api_url, events, pid, vapid.public.clone())?;
         let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
         vapid.publish(&dynamodb, &description.tables).await?;
@@ -104,7 +119,34 @@ impl Stack {
             let lambda = aws_sdk_lambda::Client::new(&sdk);
             emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
         }
-        Ok(Self { name: options.name, folder, key, description, outputs, emulator })
+        let host = match hosted {
+            None => None,
+            Some(plan) => {
+                progress.say("starting the functions");
+                let program = options.host_program.map_or_else(std::env::current_exe, Ok);
+                let program = program.map_err(LocalError::file(Path::new("redial")))?;
+                let functions = plan.answered(&outputs)?;
+                let host = HostProcess::start(&program, &folder, &endpoint, &key, functions, &binaries);
+                match host.await {
+                    Ok(host) => Some(host),
+                    Err(error) => {
+                        let left =
+                            remove_from_localstack(&sdk, &options.name, description.queues.events.as_deref());
+                        left.await.unwrap_or_else(|left| {
+                            progress.say(&format!("not everything was removed: {left}"));
+                        });
+                        return Err(error);
+                    }
+                }
+            }
+        };
+        if let Some(host) = &host {
+            let lambda_endpoint = host.lambda_url.clone();
+            description.function_host = Some(FunctionHost { pid: host.pid(), lambda_endpoint });
+            description.api_url.clone_from(&host.api_url);
+        }
+        outputs.retain(|name, _| !hosting::is_answer(name));
+        Ok(Self { name: options.name, folder, key, description, outputs, emulator, host })
     }
 
     pub fn description(&self) -> &Description {
@@ -125,9 +167,11 @@ impl Stack {
         sdk_config(&self.description.endpoint, &self.key)
     }
 
-    /// What the embedded emulator, and the functions in it, have logged so far; empty for a LocalStack.
+    /// What the embedded emulator, and the functions in it, have logged so far, or those that are hosted here; empty for a LocalStack
+    /// that runs its functions itself.
     pub fn log(&self) -> String {
-        fs::read_to_string(emulator_process::log_path(&self.folder)).unwrap_or_default()
+        let paths = [emulator_process::log_path(&self.folder), hosting::log_path(&self.folder)];
+        paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect()
     }
 
     /// The line of [`Stack::log`] that says the emulator stopped delivering messages, if there is one.
@@ -142,6 +186,9 @@ impl Stack {
         if let Some(emulator) = self.emulator {
             emulator.set_free()?;
         }
+        if let Some(host) = self.host {
+            host.set_free()?;
+        }
         Ok(self.description)
     }
 }
@@ -154,12 +201,11 @@ async fn remove_from_localstack(sdk: &SdkConfig, name: &str, events: Option<&str
     localstack::remove(sdk, events, retained).await
 }
 
-/// The template as it is deployed, and the state machine's definition.
 fn packaged(
     workspace: &Path,
     options: &Options,
     parameters: &BTreeMap<String, String>,
-) -> Result<(Template, String), LocalError> {
+) -> Result<Packaged, LocalError> {
     let infra = workspace.join("infra");
     let read = |name: &str| {
         let path = infra.join(name);
@@ -167,18 +213,25 @@ fn packaged(
     };
     let template = Template(read("template.yaml")?).with_artifacts_in(deploy::BUCKET)?;
     let mut environment = options.env.clone();
-    let template = match &options.emulator {
+    let (template, hosted) = match &options.emulator {
         Emulator::Embedded => {
-            emulator_differences::adapted(&template.with_environment(&environment)?, parameters)?
+            (emulator_differences::adapted(&template.with_environment(&environment)?, parameters)?, None)
         }
-        Emulator::LocalStack { .. } => {
+        Emulator::LocalStack { functions, .. } => {
             if let Some(endpoint) = &options.function_endpoint {
                 environment.insert("AWS_ENDPOINT_URL".to_owned(), endpoint.clone());
             }
-            localstack::adapted(&template.with_environment(&environment)?)
+            let template = localstack::adapted(&template.with_environment(&environment)?);
+            match functions {
+                FunctionsIn::Lambda => (template, None),
+                FunctionsIn::Here => {
+                    let (template, plan) = hosting::split(&template, &options.name)?;
+                    (template, Some(plan))
+                }
+            }
         }
     };
-    Ok((template, read(package::DEFINITION_KEY)?))
+    Ok(Packaged { template, definition: read(package::DEFINITION_KEY)?, hosted })
 }
 
 /// The embedded emulator, unless another one is used, and the endpoint.
@@ -190,7 +243,7 @@ async fn started(
     http: &reqwest::Client,
 ) -> Result<(Option<EmulatorProcess>, String), LocalError> {
     match &options.emulator {
-        Emulator::LocalStack { endpoint } => Ok((None, endpoint.trim_end_matches('/').to_owned())),
+        Emulator::LocalStack { endpoint, .. } => Ok((None, endpoint.trim_end_matches('/').to_owned())),
         Emulator::Embedded => {
             let (redial_dir, progress) = (registry::redial_dir(workspace), options.progress);
             let python = tokio::task::spawn_blocking(move || {

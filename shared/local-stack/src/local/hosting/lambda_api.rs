@@ -1,0 +1,166 @@
+//! The part of Lambda's API that reads a function's configuration and mappings, for the commands that ask Lambda about a stack.
+
+use std::{collections::BTreeMap, io, sync::Arc};
+
+use http_body_util::Full;
+use hyper::{Method, Response, StatusCode, body::Bytes, http::request::Parts};
+use redial_receivers::serve::{self, Port};
+use serde_json::{Value, json};
+
+use super::hosted::HostedFunction;
+
+/// Answers by path.
+pub(super) struct LambdaApi {
+    configurations: BTreeMap<String, Value>,
+    mappings: Value,
+}
+
+impl LambdaApi {
+    pub(super) fn new(functions: &[HostedFunction]) -> Self {
+        let configuration = |function: &HostedFunction| {
+            json!({
+                "FunctionName": function.name,
+                "FunctionArn": arn(&function.name),
+                "Runtime": "provided.al2023",
+                "Handler": "bootstrap",
+                "PackageType": "Zip",
+                "State": "Active",
+                "LastUpdateStatus": "Successful",
+                "Timeout": function.timeout_s,
+                "MemorySize": function.memory_mb,
+                "Environment": {"Variables": function.environment},
+                "LoggingConfig": {"LogFormat": "Text", "LogGroup": function.log_group},
+            })
+        };
+        let mapping = |function: &HostedFunction| -> Vec<Value> {
+            let arn = arn(&function.name);
+            let of = |(number, mapping): (usize, &super::hosted::HostedMapping)| {
+                let responses: &[&str] =
+                    if mapping.reports_failures { &["ReportBatchItemFailures"] } else { &[] };
+                json!({
+                    "UUID": format!("{}-{number}", function.name),
+                    "EventSourceArn": mapping.queue_arn,
+                    "FunctionArn": arn,
+                    "State": "Enabled",
+                    "BatchSize": mapping.batch_size,
+                    "MaximumBatchingWindowInSeconds": mapping.window_s,
+                    "ScalingConfig": {"MaximumConcurrency": mapping.maximum_concurrency},
+                    "FunctionResponseTypes": responses,
+                })
+            };
+            function.mappings.iter().enumerate().map(of).collect()
+        };
+        Self {
+            configurations: functions.iter().map(|it| (it.name.clone(), configuration(it))).collect(),
+            mappings: functions.iter().flat_map(mapping).collect(),
+        }
+    }
+
+    fn answer(&self, request: &Parts) -> Option<Value> {
+        let path = request.uri.path().strip_prefix("/2015-03-31/")?;
+        if request.method != Method::GET {
+            return None;
+        }
+        match path.trim_end_matches('/').split('/').collect::<Vec<_>>()[..] {
+            ["functions", name, "configuration"] => self.configurations.get(name).cloned(),
+            ["event-source-mappings"] => {
+                let query = request.uri.query().unwrap_or_default();
+                let name = query.split('&').find_map(|pair| pair.strip_prefix("FunctionName="));
+                let of_function =
+                    |mapping: &&Value| name.is_none_or(|name| mapping["FunctionArn"] == arn(name).as_str());
+                let mappings: Vec<&Value> =
+                    self.mappings.as_array().into_iter().flatten().filter(of_function).collect();
+                Some(json!({"EventSourceMappings": mappings}))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn arn(name: &str) -> String {
+    format!("arn:aws:lambda:{}:000000000000:function:{name}", super::super::clients::REGION)
+}
+
+/// Answers at the port until it is dropped.
+pub(super) async fn run(port: Port, api: LambdaApi) -> io::Result<()> {
+    let api = Arc::new(api);
+    serve::accept(port.listen()?, move |stream| {
+        let api = Arc::clone(&api);
+        serve::http(serve::http_versions(), stream, move |parts, _body| {
+            let answer = response(api.answer(&parts));
+            async move { Some(answer) }
+        })
+    })
+    .await;
+    Ok(())
+}
+
+fn response(answer: Option<Value>) -> Response<Full<Bytes>> {
+    let response = Response::builder().header("content-type", "application/json");
+    let (response, body) = match answer {
+        Some(answer) => (response, answer),
+        None => {
+            let message = "not available of functions that run on this machine";
+            let response = response
+                .status(StatusCode::NOT_FOUND)
+                .header("x-amzn-errortype", "ResourceNotFoundException");
+            (response, json!({"Type": "User", "Message": message}))
+        }
+    };
+    response.body(Full::from(body.to_string())).expect("invariant: fixed headers are well formed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::hosted::HostedMapping, *};
+
+    fn api() -> LambdaApi {
+        let mapping = HostedMapping {
+            queue_arn: "arn:aws:sqs:us-east-1:0:bulk".to_owned(),
+            batch_size: 10,
+            window_s: 1,
+            maximum_concurrency: 5,
+            reports_failures: true,
+        };
+        LambdaApi::new(&[HostedFunction {
+            name: "shop-DispatchFunction".to_owned(),
+            binary: "dispatch".to_owned(),
+            environment: BTreeMap::from([("SUCCESS_LOGS".to_owned(), "all".to_owned())]),
+            timeout_s: 30,
+            memory_mb: 256,
+            reserved_concurrency: None,
+            log_group: "shop-DispatchLogs".to_owned(),
+            mappings: vec![mapping],
+            schedules: Vec::new(),
+            url_is_open: None,
+        }])
+    }
+
+    fn get(path: &str) -> Option<Value> {
+        let (parts, ()) = hyper::Request::get(path).body(()).expect("a request").into_parts();
+        api().answer(&parts)
+    }
+
+    #[test]
+    fn a_function_s_configuration_is_that_of_the_template() {
+        let answer = get("/2015-03-31/functions/shop-DispatchFunction/configuration").expect("it is hosted");
+        assert_eq!(answer["LoggingConfig"]["LogGroup"], "shop-DispatchLogs");
+        assert_eq!(
+            (&answer["Timeout"], &answer["Environment"]["Variables"]["SUCCESS_LOGS"]),
+            (&json!(30), &json!("all"))
+        );
+        assert_eq!(get("/2015-03-31/functions/other/configuration"), None);
+    }
+
+    #[test]
+    fn mappings_are_those_of_the_function_that_is_asked_for() {
+        let count = |query: &str| {
+            let answer = get(&format!("/2015-03-31/event-source-mappings{query}")).expect("a list");
+            answer["EventSourceMappings"].as_array().expect("a list").len()
+        };
+        assert_eq!(
+            [count(""), count("?FunctionName=shop-DispatchFunction"), count("/?FunctionName=other")],
+            [1, 1, 0]
+        );
+    }
+}
