@@ -101,6 +101,7 @@ fn target(name: &str, sdk: SdkConfig, outputs: &BTreeMap<&str, &str>) -> Result<
         dispatch: output("DispatchFunctionName"),
         cleanup: output("CleanupFunctionName"),
         ingest: output("IngestFunctionName"),
+        lambda_endpoint: None,
     };
     if missing.is_empty() {
         return Ok(target);

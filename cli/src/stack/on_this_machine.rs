@@ -54,6 +54,7 @@ fn on_this_machine(known: Known) -> Target {
         dispatch: stack.functions.dispatch,
         cleanup: stack.functions.cleanup,
         ingest: stack.functions.ingest,
+        lambda_endpoint: stack.function_host.map(|host| host.lambda_endpoint),
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Target {
     pub(crate) dispatch: String,
     pub(crate) cleanup: String,
     pub(crate) ingest: String,
+    /// Where Lambda's API is answered, if not where everything else is.
+    pub(crate) lambda_endpoint: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +114,12 @@ impl Target {
     }
 
     pub(crate) fn lambda(&self) -> aws_sdk_lambda::Client {
-        aws_sdk_lambda::Client::new(&self.sdk)
+        let config = aws_sdk_lambda::config::Builder::from(&self.sdk);
+        let config = match &self.lambda_endpoint {
+            Some(endpoint) => config.endpoint_url(endpoint),
+            None => config,
+        };
+        aws_sdk_lambda::Client::from_conf(config.build())
     }
 
     pub(crate) fn dynamodb(&self) -> aws_sdk_dynamodb::Client {

@@ -43,6 +43,8 @@ pub struct Function {
 struct Instances {
     idle: Vec<Idle>,
     busy: usize,
+    /// How often the function was started again: an instance of before is not used again.
+    generation: u32,
 }
 
 struct Idle {
@@ -51,11 +53,14 @@ struct Idle {
 }
 
 /// Counts an invocation until it is dropped, in whatever way that ends.
-struct Busy<'a>(&'a Function);
+struct Busy<'a> {
+    function: &'a Function,
+    generation: u32,
+}
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.lock().busy -= 1;
+        self.function.lock().busy -= 1;
     }
 }
 
@@ -77,8 +82,8 @@ impl Function {
         }
         instances.busy += 1;
         let warm = instances.idle.pop();
+        let busy = Busy { function: self, generation: instances.generation };
         drop(instances);
-        let busy = Busy(self);
         let host = match warm {
             Some(idle) => Ok(idle.host),
             None => {
@@ -93,8 +98,14 @@ impl Function {
     pub async fn end_idle(&self) {
         let now = ambient::monotonic();
         let is_old = |idle: &mut Idle| now.saturating_duration_since(idle.since) >= IDLE_LIMIT;
-        let old = self.lock().idle.extract_if(.., is_old).collect();
+        let old: Vec<Idle> = self.lock().idle.extract_if(.., is_old).collect();
         shut_down(old).await;
+    }
+
+    /// Has each later invocation use an instance that is started from now on.
+    pub async fn restart(&self) {
+        self.lock().generation += 1;
+        self.shut_down().await;
     }
 
     /// Ends the instances that are idle. Those at work end with their invocations' futures.
@@ -107,14 +118,24 @@ impl Function {
 impl Invoke for Function {
     /// The error is [`InvokeError::Throttled`] if its reserved concurrency is in use.
     async fn invoke(&self, event: Value) -> Result<Value, InvokeError> {
-        let (_busy, host) = self.instance()?;
+        let (busy, host) = self.instance()?;
         let answer = host.invoke(event, self.definition.timeout).await;
-        self.lock().idle.push(Idle { host, since: ambient::monotonic() });
+        let idle = Idle { host, since: ambient::monotonic() };
+        let old = {
+            let mut instances = self.lock();
+            if instances.generation == busy.generation {
+                instances.idle.push(idle);
+                None
+            } else {
+                Some(idle)
+            }
+        };
+        shut_down(old).await;
         answer
     }
 }
 
-async fn shut_down(idle: Vec<Idle>) {
+async fn shut_down(idle: impl IntoIterator<Item = Idle>) {
     idle.into_iter().map(|idle| idle.host.shut_down()).collect::<JoinSet<()>>().join_all().await;
 }
 
@@ -152,6 +173,20 @@ mod tests {
         assert_eq!(function.lock().idle.len(), 2);
         function.shut_down().await;
         assert!(function.lock().idle.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_function_that_is_started_again_uses_no_instance_of_before() {
+        let (function, _folder) = function(None);
+        let idle = pid(&function).await;
+        function.restart().await;
+        let (busy, ()) = tokio::join!(pid(&function), async {
+            tokio::task::yield_now().await;
+            function.restart().await;
+        });
+        let last = pid(&function).await;
+        assert!(last != idle && last != busy && idle != busy);
+        assert_eq!(function.lock().idle.len(), 1);
     }
 
     #[tokio::test]

@@ -5,9 +5,11 @@ use std::process;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::emulator::DeployTo;
 use crate::{
     browser_demo,
     demo::{self, Report},
+    local::{self, Options},
 };
 use redial_console::{
     failure::Failure,
@@ -30,6 +32,7 @@ Examples:
   redial demo --json | jq .ok
   redial demo --browser
   redial demo --browser --port 8740
+  redial demo --emulator localstack --endpoint http://localhost:4566
 
 Exit status: 0 every message is accounted for and every row as expected, 1 if not, 2 too few messages. With --browser: 0 when
 interrupted, 1 if the page cannot be served.")]
@@ -37,11 +40,13 @@ pub struct Demo {
     /// Number of messages; those that no other scenario needs are sent without incident
     #[arg(long, value_name = "N", default_value_t = 60)]
     messages: usize,
+    #[command(flatten)]
+    deploy_to: DeployTo,
     /// Print one line of JSON; the table goes to standard error
     #[arg(long)]
     json: bool,
     /// Serve a page that subscribes your own browser and sends it pushes
-    #[arg(long, conflicts_with_all = ["messages", "json"])]
+    #[arg(long, conflicts_with_all = ["messages", "json", "emulator", "endpoint", "functions"])]
     browser: bool,
     /// The page's port on this machine, with --browser [default: a free one]
     #[arg(long, value_name = "PORT", requires = "browser")]
@@ -66,17 +71,25 @@ impl Demo {
                 self.messages
             )));
         }
-        let report = tokio::select! {
-            done = demo::run(self.messages) => done?,
-            ended = interruption() => {
-                // The demo's future is dropped by now, and the stack with it. A build may still run on a thread of its own,
-                // and is not worth waiting for.
+        let Self { messages, json, deploy_to, .. } = self;
+        let options = Options { emulator: deploy_to.emulator(), ..Options::default() };
+        let (emulator, name) = (options.emulator.clone(), options.name.clone());
+        let done = tokio::select! {
+            done = demo::run(messages, options) => Ok(done),
+            ended = interruption() => Err(ended),
+        };
+        // The demo's future is dropped by now, and with it all that ran on this machine.
+        local::remove_leftovers(&emulator, &name).await?;
+        let report = match done {
+            Ok(done) => done?,
+            Err(ended) => {
+                // A build may still run on a thread of its own, and is not worth waiting for.
                 ended?;
                 say("interrupted; everything has been taken down");
                 process::exit(INTERRUPTED);
             }
         };
-        self.print(&report)?;
+        print_report(&report, json)?;
         if report.ok() { Ok(()) } else { Err(Failure::Reported) }
     }
 
@@ -91,20 +104,20 @@ impl Demo {
             }
         }
     }
+}
 
-    fn print(&self, report: &Report) -> Result<(), Failure> {
-        if self.json {
-            report.lines().iter().for_each(|line| say(line));
-            return Ok(print(&report.to_json())?);
-        }
-        report.lines().iter().try_for_each(|line| print(line))?;
-        say("");
-        say(
-            "Next: `redial local up` starts a stack that stays up, `redial send message.json` sends to it, and `redial",
-        );
-        say("status ID` shows where a message is. README.md explains how to deploy to your own account.");
-        Ok(())
+fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
+    if json {
+        report.lines().iter().for_each(|line| say(line));
+        return Ok(print(&report.to_json())?);
     }
+    report.lines().iter().try_for_each(|line| print(line))?;
+    say("");
+    say(
+        "Next: `redial local up` starts a stack that stays up, `redial send message.json` sends to it, and `redial",
+    );
+    say("status ID` shows where a message is. README.md explains how to deploy to your own account.");
+    Ok(())
 }
 
 async fn interruption() -> Result<(), Failure> {

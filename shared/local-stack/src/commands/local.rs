@@ -2,16 +2,15 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use redial_console::{
     failure::Failure,
     terminal::{print, say},
 };
 
-use crate::local::{
-    self, Description, Emulator, FunctionsIn, Known, LOCALSTACK_ENDPOINT, Options, Progress, Stack,
-};
+use super::emulator::DeployTo;
+use crate::local::{self, Description, Known, Options, Progress, Stack};
 
 /// Runs the whole stack on this machine, without an AWS account
 #[derive(Debug, Subcommand)]
@@ -23,7 +22,7 @@ Examples:
   redial local down")]
 pub enum Local {
     /// Starts a stack and leaves it running
-    Up(Up),
+    Up(Box<Up>),
     /// Stops a stack
     Down(Down),
     /// Lists the running stacks
@@ -51,7 +50,8 @@ struct Which {
 Examples:
   redial local up
   redial local up --json --egress-allow https://localhost:8443 --egress-ca root.pem
-  redial local up --name shop --env WAIT_SHARDS=1")]
+  redial local up --name shop --env WAIT_SHARDS=1
+  redial local up --emulator localstack --endpoint http://localhost:4566")]
 pub struct Up {
     #[command(flatten)]
     which: Which,
@@ -70,15 +70,8 @@ pub struct Up {
     /// Parameter of the template
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     parameter: Vec<(String, String)>,
-    /// What to deploy to
-    #[arg(long, value_enum, default_value_t = EmulatorKind::Embedded)]
-    emulator: EmulatorKind,
-    /// Where LocalStack listens
-    #[arg(long, value_name = "URL", default_value = LOCALSTACK_ENDPOINT)]
-    endpoint: String,
-    /// Where functions run, with --emulator localstack
-    #[arg(long, value_enum, value_name = "WHERE", default_value_t = FunctionsKind::Here)]
-    functions: FunctionsKind,
+    #[command(flatten)]
+    deploy_to: DeployTo,
     /// VAPID private key, base64url or PEM [default: a new one]
     #[arg(long, env = "VAPID_PRIVATE_KEY", hide_env_values = true, hide = true)]
     vapid_private_key: Option<String>,
@@ -136,22 +129,6 @@ pub struct Env {
     which: Which,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum EmulatorKind {
-    /// Redial's own, installed under target/ and started for this stack
-    Embedded,
-    /// A LocalStack that is already running
-    Localstack,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum FunctionsKind {
-    /// As processes of this machine, until `redial local down`: LocalStack needs no Docker
-    Here,
-    /// In LocalStack's own Lambda, which runs functions in Docker
-    Lambda,
-}
-
 impl Local {
     pub async fn run(self) -> Result<(), Failure> {
         match self {
@@ -169,16 +146,7 @@ impl Up {
         let options = Options {
             name: self.which.name.clone(),
             state: self.which.state,
-            emulator: match self.emulator {
-                EmulatorKind::Embedded => Emulator::Embedded,
-                EmulatorKind::Localstack => Emulator::LocalStack {
-                    endpoint: self.endpoint,
-                    functions: match self.functions {
-                        FunctionsKind::Here => FunctionsIn::Here,
-                        FunctionsKind::Lambda => FunctionsIn::Lambda,
-                    },
-                },
-            },
+            emulator: self.deploy_to.emulator(),
             egress_allow: self.egress_allow,
             egress_ca: self.egress_ca,
             env: BTreeMap::from_iter(self.env),
@@ -195,7 +163,7 @@ impl Up {
             return Ok(print(&serde_json::to_string(&stack)?)?);
         }
         let name = &self.which.name;
-        show(name, &stack)?;
+        show(name, &stack, true)?;
         say(&format!("`redial local env --name {name}` prints the key for AWS SDKs and tools"));
         Ok(())
     }
@@ -216,7 +184,8 @@ impl Status {
             if self.json {
                 print(&serde_json::to_string(stack)?)?;
             } else {
-                show(&stack.name, &stack.stack)?;
+                let are_hosted = local::are_functions_hosted(stack, self.state.as_deref())?;
+                show(&stack.name, &stack.stack, are_hosted)?;
             }
         }
         if running.is_empty() {
@@ -255,10 +224,14 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn show(name: &str, stack: &Description) -> Result<(), Failure> {
+/// `are_hosted`: whether the process that hosts its functions runs, if one should.
+fn show(name: &str, stack: &Description, are_hosted: bool) -> Result<(), Failure> {
     let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
     print(&format!("{name} is up at {} in {}{process}", stack.endpoint, stack.region))?;
     let functions = match (&stack.function_host, stack.pid) {
+        (Some(_), _) if !are_hosted => {
+            Some("their process has ended: take the stack down, and up again".to_owned())
+        }
         (Some(host), _) => Some(format!(
             "on this machine, process {}, because LocalStack runs functions in Docker only",
             host.pid

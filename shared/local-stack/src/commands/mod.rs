@@ -1,6 +1,7 @@
 //! The commands of this crate: arguments and output.
 
 mod demo;
+mod emulator;
 mod local;
 
 pub use demo::Demo;

@@ -66,7 +66,7 @@ pub(super) struct Harness {
 struct NoOutput(&'static str);
 
 impl Harness {
-    pub(super) async fn up() -> Result<Self, Failure> {
+    pub(super) async fn up(options: Options) -> Result<Self, Failure> {
         let push = PushService::start()?;
         let mut certificate = NamedTempFile::with_prefix("redial-demo-")?;
         let webhooks = WebhookReceiver::start()?;
@@ -86,7 +86,7 @@ impl Harness {
             env: environment.map(|(name, value)| (name.to_owned(), value)).into(),
             vapid_private_key: Some(keys.old.private.clone()),
             progress: Progress::to(say),
-            ..Options::default()
+            ..options
         })
         .await?;
         let sdk = stack.sdk_config();

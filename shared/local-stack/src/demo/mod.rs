@@ -31,6 +31,7 @@ use redial_engine::ports::Clock as _;
 pub(crate) use mix::least_messages;
 pub(crate) use report::Report;
 
+use crate::local::Options;
 use harness::Harness;
 use mix::{Delivery, Mix};
 use producer::Producer;
@@ -58,10 +59,10 @@ struct TooLong {
     limit: Duration,
 }
 
-/// Sends `messages` messages (at least [`least_messages`]) and reports what became of them. Dropped half way, it takes
-/// down all that it started.
-pub(crate) async fn run(messages: usize) -> Result<Report, Failure> {
-    let harness = Harness::up().await?;
+/// Sends `messages` messages (at least [`least_messages`]) through a stack with these options, and reports what became of them.
+/// Dropped half way, it takes down all that it started, but for what was deployed to a LocalStack.
+pub(crate) async fn run(messages: usize, stack: Options) -> Result<Report, Failure> {
+    let harness = Harness::up(stack).await?;
     let done = deliver(&harness, messages).await;
     if !matches!(&done, Ok(report) if report.ok()) {
         keep_log(&harness);

@@ -46,8 +46,10 @@ pub(crate) use hosting::serve as host_functions;
 pub use key::StackKey;
 pub use options::{Emulator, FunctionsIn, LOCALSTACK_ENDPOINT, Options, Progress};
 pub use redial_adapters::config::Tables;
+pub(crate) use registry::are_functions_hosted;
 pub use registry::{Known, find, known, note, take_down};
 pub use stack::Stack;
+pub(crate) use stack::remove_leftovers;
 pub(crate) use vapid_key::VapidKey;
 
 /// A Python that has what `infra/local/requirements.txt` lists, installed if need be. Blocks for as long as that takes.

@@ -80,6 +80,13 @@ pub fn known(state: Option<&Path>) -> Result<Vec<Known>, LocalError> {
     Ok(known)
 }
 
+/// Whether the process runs that hosts this stack's functions; also if LocalStack or the embedded emulator runs them.
+pub(crate) fn are_functions_hosted(known: &Known, state: Option<&Path>) -> Result<bool, LocalError> {
+    let folder = stack_folder(state, &options::workspace(None)?, &known.name)?;
+    let host = known.stack.function_host.as_ref();
+    Ok(host.is_none_or(|host| guarded_process::running_pid(&folder) == Some(host.pid)))
+}
+
 /// The stack of this name, if it is up. `state` as in [`super::Options`].
 pub fn find(name: &str, state: Option<&Path>) -> Result<Known, LocalError> {
     let folder = stack_folder(state, &options::workspace(None)?, name)?;

@@ -193,6 +193,16 @@ impl Stack {
     }
 }
 
+/// Removes what a stack that was not set free has left on a LocalStack, which outlives it.
+pub(crate) async fn remove_leftovers(emulator: &Emulator, name: &str) -> Result<(), LocalError> {
+    let Emulator::LocalStack { endpoint, .. } = emulator else { return Ok(()) };
+    let sdk = sdk_config(endpoint.trim_end_matches('/'), &StackKey::of_localstack());
+    if !localstack::has(&aws_sdk_cloudformation::Client::new(&sdk), name).await? {
+        return Ok(());
+    }
+    remove_from_localstack(&sdk, name, None).await
+}
+
 /// Removes what a failed deployment made.
 async fn remove_from_localstack(sdk: &SdkConfig, name: &str, events: Option<&str>) -> Result<(), LocalError> {
     let cloudformation = aws_sdk_cloudformation::Client::new(sdk);

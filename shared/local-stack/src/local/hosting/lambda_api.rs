@@ -1,9 +1,11 @@
-//! The part of Lambda's API that reads a function's configuration and mappings, for the commands that ask Lambda about a stack.
+//! The part of Lambda's API that reads a function's configuration and mappings, for the commands that ask Lambda about a stack; and
+//! UpdateFunctionConfiguration, of which only the effect is had that commands call it for: new instances.
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
 use http_body_util::Full;
 use hyper::{Method, Response, StatusCode, body::Bytes, http::request::Parts};
+use redial_function_host::function::Function;
 use redial_receivers::serve::{self, Port};
 use serde_json::{Value, json};
 
@@ -13,10 +15,12 @@ use super::hosted::HostedFunction;
 pub(super) struct LambdaApi {
     configurations: BTreeMap<String, Value>,
     mappings: Value,
+    functions: BTreeMap<String, Arc<Function>>,
 }
 
 impl LambdaApi {
-    pub(super) fn new(functions: &[HostedFunction]) -> Self {
+    /// Of functions that run, by their names.
+    pub(super) fn new(hosted: &[HostedFunction], functions: BTreeMap<String, Arc<Function>>) -> Self {
         let configuration = |function: &HostedFunction| {
             json!({
                 "FunctionName": function.name,
@@ -51,19 +55,22 @@ impl LambdaApi {
             function.mappings.iter().enumerate().map(of).collect()
         };
         Self {
-            configurations: functions.iter().map(|it| (it.name.clone(), configuration(it))).collect(),
-            mappings: functions.iter().flat_map(mapping).collect(),
+            configurations: hosted.iter().map(|it| (it.name.clone(), configuration(it))).collect(),
+            mappings: hosted.iter().flat_map(mapping).collect(),
+            functions,
         }
     }
 
-    fn answer(&self, request: &Parts) -> Option<Value> {
+    async fn answer(&self, request: &Parts) -> Option<Value> {
         let path = request.uri.path().strip_prefix("/2015-03-31/")?;
-        if request.method != Method::GET {
-            return None;
-        }
-        match path.trim_end_matches('/').split('/').collect::<Vec<_>>()[..] {
-            ["functions", name, "configuration"] => self.configurations.get(name).cloned(),
-            ["event-source-mappings"] => {
+        let steps: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+        match (&request.method, &steps[..]) {
+            (&Method::GET, ["functions", name, "configuration"]) => self.configurations.get(*name).cloned(),
+            (&Method::PUT, ["functions", name, "configuration"]) => {
+                self.functions.get(*name)?.restart().await;
+                self.configurations.get(*name).cloned()
+            }
+            (&Method::GET, ["event-source-mappings"]) => {
                 let query = request.uri.query().unwrap_or_default();
                 let name = query.split('&').find_map(|pair| pair.strip_prefix("FunctionName="));
                 let of_function =
@@ -87,8 +94,8 @@ pub(super) async fn run(port: Port, api: LambdaApi) -> io::Result<()> {
     serve::accept(port.listen()?, move |stream| {
         let api = Arc::clone(&api);
         serve::http(serve::http_versions(), stream, move |parts, _body| {
-            let answer = response(api.answer(&parts));
-            async move { Some(answer) }
+            let api = Arc::clone(&api);
+            async move { Some(response(api.answer(&parts).await)) }
         })
     })
     .await;
@@ -122,7 +129,7 @@ mod tests {
             maximum_concurrency: 5,
             reports_failures: true,
         };
-        LambdaApi::new(&[HostedFunction {
+        let hosted = HostedFunction {
             name: "shop-DispatchFunction".to_owned(),
             binary: "dispatch".to_owned(),
             environment: BTreeMap::from([("SUCCESS_LOGS".to_owned(), "all".to_owned())]),
@@ -133,34 +140,37 @@ mod tests {
             mappings: vec![mapping],
             schedules: Vec::new(),
             url_is_open: None,
-        }])
+        };
+        LambdaApi::new(&[hosted], BTreeMap::new())
     }
 
-    fn get(path: &str) -> Option<Value> {
+    async fn get(path: &str) -> Option<Value> {
         let (parts, ()) = hyper::Request::get(path).body(()).expect("a request").into_parts();
-        api().answer(&parts)
+        api().answer(&parts).await
     }
 
-    #[test]
-    fn a_function_s_configuration_is_that_of_the_template() {
-        let answer = get("/2015-03-31/functions/shop-DispatchFunction/configuration").expect("it is hosted");
+    #[tokio::test]
+    async fn a_function_s_configuration_is_that_of_the_template() {
+        let answer =
+            get("/2015-03-31/functions/shop-DispatchFunction/configuration").await.expect("it is hosted");
         assert_eq!(answer["LoggingConfig"]["LogGroup"], "shop-DispatchLogs");
         assert_eq!(
             (&answer["Timeout"], &answer["Environment"]["Variables"]["SUCCESS_LOGS"]),
             (&json!(30), &json!("all"))
         );
-        assert_eq!(get("/2015-03-31/functions/other/configuration"), None);
+        assert_eq!(get("/2015-03-31/functions/other/configuration").await, None);
     }
 
-    #[test]
-    fn mappings_are_those_of_the_function_that_is_asked_for() {
-        let count = |query: &str| {
-            let answer = get(&format!("/2015-03-31/event-source-mappings{query}")).expect("a list");
+    #[tokio::test]
+    async fn mappings_are_those_of_the_function_that_is_asked_for() {
+        let count = async |query: &str| {
+            let answer = get(&format!("/2015-03-31/event-source-mappings{query}")).await.expect("a list");
             answer["EventSourceMappings"].as_array().expect("a list").len()
         };
-        assert_eq!(
-            [count(""), count("?FunctionName=shop-DispatchFunction"), count("/?FunctionName=other")],
-            [1, 1, 0]
-        );
+        for (query, expected) in
+            [("", 1), ("?FunctionName=shop-DispatchFunction", 1), ("/?FunctionName=other", 0)]
+        {
+            assert_eq!(count(query).await, expected, "{query}");
+        }
     }
 }

@@ -88,7 +88,7 @@ fn owner_gone() -> oneshot::Receiver<()> {
 }
 
 struct Host {
-    functions: Vec<Arc<Function>>,
+    functions: BTreeMap<String, Arc<Function>>,
     /// Mappings, schedules and servers: none ends by itself.
     work: JoinSet<()>,
     logs: JoinSet<()>,
@@ -98,14 +98,14 @@ impl Host {
     async fn start(folder: &Path) -> Result<Self, LocalError> {
         let hosted = Hosted::read(folder)?;
         let sdk = sdk_config(&hosted.endpoint, &hosted.key);
-        let mut host = Self { functions: Vec::new(), work: JoinSet::new(), logs: JoinSet::new() };
+        let mut host = Self { functions: BTreeMap::new(), work: JoinSet::new(), logs: JoinSet::new() };
         let mut api_url = None;
         for function in &hosted.functions {
             if let Some(url) = host.start_function(function, &hosted, folder, &sdk).await? {
                 api_url = Some(url);
             }
         }
-        let lambda = LambdaApi::new(&hosted.functions);
+        let lambda = LambdaApi::new(&hosted.functions, host.functions.clone());
         let port = port()?;
         let lambda_url = port.origin("127.0.0.1");
         host.work.spawn(async move { note_end("Lambda's API", lambda_api::run(port, lambda).await) });
@@ -133,7 +133,7 @@ impl Host {
             reserved_concurrency: hosted.reserved_concurrency.map(count),
             logs: Some(sink),
         }));
-        self.functions.push(Arc::clone(&function));
+        self.functions.insert(hosted.name.clone(), Arc::clone(&function));
         let name = hosted.binary.clone();
         let note: Note = Arc::new(move |line: &str| say(&format!("host of {name}: {line}")));
 
@@ -172,7 +172,7 @@ impl Host {
     async fn end(mut self) {
         self.work.shutdown().await;
         let functions = std::mem::take(&mut self.functions);
-        for function in functions {
+        for function in functions.into_values() {
             function.shut_down().await;
         }
         // With the functions, the senders of their lines are gone.
