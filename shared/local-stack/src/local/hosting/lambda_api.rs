@@ -1,5 +1,5 @@
-//! The part of Lambda's API that reads a function's configuration and mappings, for the commands that ask Lambda about a stack; and
-//! UpdateFunctionConfiguration, of which only the effect is had that commands call it for: new instances.
+//! The part of Lambda's API that commands use about a stack: it reads configurations, event source mappings and concurrency.
+//! UpdateFunctionConfiguration has only the effect that commands call it for: new instances.
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
@@ -11,9 +11,14 @@ use serde_json::{Value, json};
 
 use super::hosted::HostedFunction;
 
+/// Lambda's default quota of concurrent executions. There is no limit on this machine.
+const CONCURRENT_EXECUTIONS: u64 = 1_000;
+
 /// Answers by path.
 pub(super) struct LambdaApi {
     configurations: BTreeMap<String, Value>,
+    /// By function, null without one.
+    reserved: BTreeMap<String, Option<u64>>,
     mappings: Value,
     functions: BTreeMap<String, Arc<Function>>,
 }
@@ -56,15 +61,31 @@ impl LambdaApi {
         };
         Self {
             configurations: hosted.iter().map(|it| (it.name.clone(), configuration(it))).collect(),
+            reserved: hosted.iter().map(|it| (it.name.clone(), it.reserved_concurrency)).collect(),
             mappings: hosted.iter().flat_map(mapping).collect(),
             functions,
         }
     }
 
     async fn answer(&self, request: &Parts) -> Option<Value> {
-        let path = request.uri.path().strip_prefix("/2015-03-31/")?;
-        let steps: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+        // The first step is the date of a version of the API.
+        let steps: Vec<&str> = request.uri.path().trim_end_matches('/').split('/').skip(2).collect();
         match (&request.method, &steps[..]) {
+            (&Method::GET, ["functions", name, "concurrency"]) => {
+                let reserved = self.reserved.get(*name)?;
+                Some(reserved.map_or_else(|| json!({}), |most| json!({"ReservedConcurrentExecutions": most})))
+            }
+            (&Method::GET, ["functions", name, "recursion-config"]) => {
+                // Rounds of a loop are not counted here.
+                self.configurations.get(*name).map(|_| json!({"RecursiveLoop": "Allow"}))
+            }
+            (&Method::GET, ["account-settings"]) => {
+                let reserved: u64 = self.reserved.values().flatten().sum();
+                let left = CONCURRENT_EXECUTIONS.saturating_sub(reserved);
+                Some(json!({"AccountLimit": {
+                    "ConcurrentExecutions": CONCURRENT_EXECUTIONS, "UnreservedConcurrentExecutions": left,
+                }}))
+            }
             (&Method::GET, ["functions", name, "configuration"]) => self.configurations.get(*name).cloned(),
             (&Method::PUT, ["functions", name, "configuration"]) => {
                 self.functions.get(*name)?.restart().await;
@@ -135,7 +156,7 @@ mod tests {
             environment: BTreeMap::from([("SUCCESS_LOGS".to_owned(), "all".to_owned())]),
             timeout_s: 30,
             memory_mb: 256,
-            reserved_concurrency: None,
+            reserved_concurrency: Some(50),
             log_group: "shop-DispatchLogs".to_owned(),
             mappings: vec![mapping],
             schedules: Vec::new(),
@@ -159,6 +180,17 @@ mod tests {
             (&json!(30), &json!("all"))
         );
         assert_eq!(get("/2015-03-31/functions/other/configuration").await, None);
+    }
+
+    #[tokio::test]
+    async fn concurrency_is_the_default_quota_less_what_is_reserved() {
+        let account = get("/2016-08-19/account-settings/").await.expect("an account");
+        assert_eq!(account["AccountLimit"]["UnreservedConcurrentExecutions"], 950);
+        let own = get("/2019-09-30/functions/shop-DispatchFunction/concurrency").await;
+        assert_eq!(own, Some(json!({"ReservedConcurrentExecutions": 50})));
+        let recursion = get("/2024-08-31/functions/shop-DispatchFunction/recursion-config").await;
+        assert_eq!(recursion, Some(json!({"RecursiveLoop": "Allow"})));
+        assert_eq!(get("/2019-09-30/functions/other/concurrency").await, None);
     }
 
     #[tokio::test]
