@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::error::DisplayErrorContext;
+use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, Message, MessageAttributeValue, MessageSystemAttributeName,
 };
@@ -56,7 +56,8 @@ impl Queue for SqsQueue {
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .message_attribute_names("All");
         let received = call.send().await;
-        let received = received.map_err(|error| QueueError::new(DisplayErrorContext(&error).to_string()))?;
+        // A whole error would name the endpoint.
+        let received = received.map_err(|error| QueueError::new(error.code().unwrap_or("no response")))?;
         Ok(received.messages.unwrap_or_default().into_iter().map(|message| self.record(message)).collect())
     }
 

@@ -22,6 +22,8 @@ use redial_console::{
 /// signatures, and a webhook receiver. They answer some messages with 503, 429, 410 and the like, or not at all. At the
 /// end every message is accounted for, by Redial's tables and by what was received, and everything is taken down again.
 ///
+/// With --emulator localstack the stack is deployed to a LocalStack that runs, and removed from it at the end.
+///
 /// With --browser it serves a page on this machine instead, until Ctrl-C: the page subscribes your own browser, sends it pushes
 /// through the stack, and shows whether they were displayed, clicked and closed.
 #[derive(Debug, Args)]

@@ -45,6 +45,9 @@ struct Which {
 }
 
 /// Starts a stack and leaves it running
+///
+/// With --emulator localstack the template is deployed to a LocalStack that runs. By default its functions are left out and run on this
+/// machine, in a process that polls LocalStack's queues until `redial local down`, because LocalStack runs functions in Docker only.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -95,6 +98,9 @@ pub struct Down {
 
 /// Hosts the functions of a stack
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  redial local host-functions target/redial/stacks/redial")]
 pub struct HostFunctions {
     /// The stack's folder
     #[arg(value_name = "DIR")]

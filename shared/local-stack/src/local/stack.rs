@@ -25,8 +25,8 @@ use super::{
 /// The subject of tokens that no real push service will see.
 const SUBJECT: &str = "mailto:local-stack@redial.invalid";
 
-/// A stack that is up. Dropping it ends the embedded emulator with all its functions, and removes its folder; a process
-/// that dies without dropping it has the same effect. A LocalStack keeps what was deployed to it.
+/// A stack that is up. Dropping it ends the embedded emulator with all its functions, or the process that hosts them, and removes its
+/// folder; a process that dies without dropping it has the same effect. A LocalStack keeps what was deployed to it.
 #[derive(Debug)]
 pub struct Stack {
     name: String,
