@@ -15,6 +15,7 @@ mod backoff;
 mod batch;
 mod queue;
 mod response;
+mod settings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,22 +27,11 @@ use crate::runtime_api::{SqsRecord, sqs_event};
 
 use backoff::Backoff;
 pub use queue::{Queue, QueueError, SqsQueue};
+pub use settings::Settings;
 
 /// How often a deletion is tried. What is not deleted is received again, and costs an invocation.
 const DELETIONS: u32 = 4;
 const DELETION_PAUSE: Duration = Duration::from_millis(250);
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settings {
-    /// The most messages of a batch: 10 at most without a window.
-    pub batch_size: usize,
-    /// How long a batch may wait to be filled.
-    pub window: Duration,
-    /// The most batches at once.
-    pub maximum_concurrency: usize,
-    /// Whether the function's response names the messages that failed (`ReportBatchItemFailures`).
-    pub reports_failures: bool,
-}
 
 /// What a mapping notes of its work: one line, without payload.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
