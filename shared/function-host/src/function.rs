@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::ambient;
-use crate::runtime_api::{Host, InvokeError, LogSink, RuntimeApi};
+use crate::runtime_api::{Host, InvokeError, LogLine, LogSink, RuntimeApi};
 
 /// How long an instance is kept warm. Lambda does not say how long it does.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
@@ -74,6 +74,17 @@ impl Function {
         self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes what the function itself cannot: that it did not start, or was ended.
+    fn log(&self, error: &InvokeError) {
+        let is_own = match error {
+            InvokeError::InitFailed(_) | InvokeError::TimedOut | InvokeError::Crashed(_) => true,
+            InvokeError::Failed(_) | InvokeError::Throttled => false,
+        };
+        if let Some(logs) = self.definition.logs.as_ref().filter(|_| is_own) {
+            let _closed = logs.send(LogLine { text: error.to_string(), at_ms: ambient::epoch_ms() });
+        }
+    }
+
     /// A warm instance, or a new one.
     fn instance(&self) -> Result<(Busy<'_>, Host), InvokeError> {
         let mut instances = self.lock();
@@ -104,8 +115,12 @@ impl Function {
 
     /// Has each later invocation use an instance that is started from now on.
     pub async fn restart(&self) {
-        self.lock().generation += 1;
-        self.shut_down().await;
+        let idle = {
+            let mut instances = self.lock();
+            instances.generation += 1;
+            std::mem::take(&mut instances.idle)
+        };
+        shut_down(idle).await;
     }
 
     /// Ends the instances that are idle. Those at work end with their invocations' futures.
@@ -118,8 +133,11 @@ impl Function {
 impl Invoke for Function {
     /// The error is [`InvokeError::Throttled`] if its reserved concurrency is in use.
     async fn invoke(&self, event: Value) -> Result<Value, InvokeError> {
-        let (busy, host) = self.instance()?;
+        let (busy, host) = self.instance().inspect_err(|error| self.log(error))?;
         let answer = host.invoke(event, self.definition.timeout).await;
+        if let Err(error) = &answer {
+            self.log(error);
+        }
         let idle = Idle { host, since: ambient::monotonic() };
         let old = {
             let mut instances = self.lock();

@@ -8,14 +8,18 @@ mod event;
 mod response;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use http::header::HOST;
 use http::request::Parts;
+use http::uri::Authority;
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use redial_receivers::serve::{self, Port};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use crate::function::Invoke;
 use crate::mapping::Note;
@@ -36,44 +40,75 @@ pub enum Auth {
 pub async fn run<F: Invoke>(port: Port, auth: Auth, function: Arc<F>, note: Note) -> io::Result<()> {
     let domain: Arc<str> = port.address().to_string().into();
     let listener = port.listen()?;
+    let server = Arc::new(Server { auth, function, note, domain, invocations: Mutex::default() });
     serve::accept(listener, move |stream| {
         let peer = stream.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default();
-        let (function, note, domain) = (Arc::clone(&function), Arc::clone(&note), Arc::clone(&domain));
+        let server = Arc::clone(&server);
         serve::http(serve::http_versions(), stream, move |parts, body| {
-            let (function, note) = (Arc::clone(&function), Arc::clone(&note));
-            let (peer, domain) = (peer.clone(), Arc::clone(&domain));
-            async move { Some(answer(&parts, &body, auth, &*function, &*note, &peer, &domain).await) }
+            let (server, peer) = (Arc::clone(&server), peer.clone());
+            async move { Some(server.answer(&parts, &body, &peer).await) }
         })
     })
     .await;
     Ok(())
 }
 
-async fn answer(
-    parts: &Parts,
-    body: &Bytes,
+struct Server<F> {
     auth: Auth,
-    function: &impl Invoke,
-    note: &(dyn Fn(&str) + Send + Sync),
-    peer: &str,
-    domain: &str,
-) -> Response<Full<Bytes>> {
-    if auth == Auth::Signed {
-        return message(StatusCode::FORBIDDEN, "Forbidden");
-    }
-    if body.len() > MOST_BYTES {
-        return message(StatusCode::PAYLOAD_TOO_LARGE, "Request must be smaller than 6291456 bytes");
-    }
-    match function.invoke(event::event(parts, body, peer, domain)).await {
-        Ok(answer) => response::response(&answer).unwrap_or_else(|| {
-            note("a response of the function is none of HTTP");
-            message(StatusCode::BAD_GATEWAY, "Internal Server Error")
-        }),
-        Err(InvokeError::Throttled) => message(StatusCode::TOO_MANY_REQUESTS, "Rate Exceeded."),
-        Err(error) => {
-            note(&format!("a request has no response: {}", error.label()));
-            message(StatusCode::BAD_GATEWAY, "Internal Server Error")
+    function: Arc<F>,
+    note: Note,
+    domain: Arc<str>,
+    /// An invocation goes on to its end though its client has gone, as on AWS, and ends with the server.
+    invocations: Mutex<JoinSet<()>>,
+}
+
+impl<F: Invoke> Server<F> {
+    async fn answer(&self, parts: &Parts, body: &Bytes, peer: &str) -> Response<Full<Bytes>> {
+        if !self.is_addressed(parts) || self.auth == Auth::Signed {
+            return message(StatusCode::FORBIDDEN, "Forbidden");
         }
+        if body.len() > MOST_BYTES {
+            return message(StatusCode::PAYLOAD_TOO_LARGE, "Request must be smaller than 6291456 bytes");
+        }
+        let failed = || message(StatusCode::BAD_GATEWAY, "Internal Server Error");
+        match self.invoke(event::event(parts, body, peer, &self.domain)).await {
+            Some(Ok(answer)) if answer.to_string().len() > MOST_BYTES => {
+                (self.note)("the function's response is larger than 6291456 bytes");
+                failed()
+            }
+            Some(Ok(answer)) => response::response(&answer).unwrap_or_else(|| {
+                (self.note)("the function's response is not a valid HTTP response");
+                failed()
+            }),
+            Some(Err(InvokeError::Throttled)) => message(StatusCode::TOO_MANY_REQUESTS, "Rate Exceeded."),
+            Some(Err(error)) => {
+                (self.note)(&format!("a request has no response: {}", error.label()));
+                failed()
+            }
+            None => failed(),
+        }
+    }
+
+    /// Whether the request names this server. A page of another site can have its own name lead here (DNS rebinding).
+    fn is_addressed(&self, parts: &Parts) -> bool {
+        let header = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host = parts.uri.authority().map(Authority::as_str).or(header);
+        let port = self.domain.rsplit(':').next().unwrap_or_default();
+        host.is_some_and(|host| host == &*self.domain || host == format!("localhost:{port}"))
+    }
+
+    /// None: the function's caller panicked.
+    async fn invoke(&self, event: Value) -> Option<Result<Value, InvokeError>> {
+        let function = Arc::clone(&self.function);
+        let (sender, answered) = oneshot::channel();
+        {
+            let mut invocations = self.invocations.lock().unwrap_or_else(PoisonError::into_inner);
+            while invocations.try_join_next().is_some() {}
+            invocations.spawn(async move {
+                let _client_has_gone = sender.send(function.invoke(event).await);
+            });
+        }
+        answered.await.ok()
     }
 }
 
@@ -85,10 +120,6 @@ fn message(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
-    use serde_json::Value;
-
     use super::*;
 
     /// Answers what it is given, and keeps the event.
@@ -146,6 +177,47 @@ mod tests {
         }
         let (status, _, event) = post(Auth::Open, Ok(Value::Null), vec![b'x'; MOST_BYTES + 1]).await;
         assert!(status == 413 && event.is_none());
+    }
+
+    #[tokio::test]
+    async fn an_invocation_goes_on_though_its_client_has_gone() {
+        struct Slow(Mutex<Option<oneshot::Sender<()>>>, tokio::sync::Notify);
+        impl Invoke for Slow {
+            async fn invoke(&self, _event: Value) -> Result<Value, InvokeError> {
+                self.1.notified().await;
+                let _listening = self.0.lock().expect("whole").take().map(|done| done.send(()));
+                Ok(json!({"statusCode": 200}))
+            }
+        }
+        let (sender, done) = oneshot::channel();
+        let function = Arc::new(Slow(Mutex::new(Some(sender)), tokio::sync::Notify::new()));
+        let domain = "127.0.0.1:1".into();
+        let (note, invocations): (Note, _) = (Arc::new(|_: &str| ()), Mutex::default());
+        let server = Server { auth: Auth::Open, function: Arc::clone(&function), note, domain, invocations };
+        tokio::select! {
+            biased;
+            _ = server.invoke(Value::Null) => panic!("it waits"),
+            () = tokio::task::yield_now() => {}
+        }
+        function.1.notify_one();
+        done.await.expect("it went on to its end");
+    }
+
+    #[tokio::test]
+    async fn a_request_for_another_host_is_refused() {
+        let answer = Ok(json!({"statusCode": 202, "body": "taken"}));
+        let function = Arc::new(Scripted(answer, Mutex::default()));
+        let (note, invocations): (Note, _) = (Arc::new(|_: &str| ()), Mutex::default());
+        let server =
+            Server { auth: Auth::Open, function, note, domain: "127.0.0.1:8080".into(), invocations };
+        for (host, expected) in
+            [("127.0.0.1:8080", 202), ("localhost:8080", 202), ("evil.example:8080", 403), ("127.0.0.1", 403)]
+        {
+            let request = hyper::Request::get("/").header(HOST, host).body(()).expect("a request");
+            let (parts, ()) = request.into_parts();
+            let response = server.answer(&parts, &Bytes::new(), "127.0.0.1").await;
+            assert_eq!(response.status().as_u16(), expected, "{host}");
+        }
     }
 
     #[tokio::test]

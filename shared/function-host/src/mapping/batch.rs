@@ -12,6 +12,9 @@ const MOST_RECEIVED: usize = 10;
 /// The longest that a receive waits for a message (the same).
 const LONG_POLL: Duration = Duration::from_secs(20);
 
+/// How often it is asked in the last second of a window.
+const SHORT_POLL: Duration = Duration::from_millis(100);
+
 /// The most bytes of an event: Lambda's quota of 6 MB for a synchronous invocation, with room for what surrounds the bodies.
 const MOST_BYTES: usize = 5_500_000;
 
@@ -29,11 +32,11 @@ pub(super) async fn collect(
     let mut is_over = settings.window.is_zero();
     while !is_over && records.len() < size && bytes(&records) < MOST_BYTES {
         let left = end.saturating_duration_since(clock::now());
-        // A receive waits for whole seconds. The last part of the window is slept through, and what came then is taken.
+        // A receive waits for whole seconds. In the last part of the window it is asked every now and then what came.
         let wait = Duration::from_secs(left.as_secs()).min(LONG_POLL);
         if wait.is_zero() {
-            tokio::time::sleep(left).await;
-            is_over = true;
+            tokio::time::sleep(left.min(SHORT_POLL)).await;
+            is_over = left <= SHORT_POLL;
         }
         match queue.receive((size - records.len()).min(MOST_RECEIVED), wait).await {
             Ok(more) => records.extend(more),

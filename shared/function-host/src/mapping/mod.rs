@@ -62,7 +62,7 @@ pub async fn run<Q: Queue, F: Invoke>(settings: Settings, queue: Arc<Q>, functio
         match batch::collect(&*queue, &settings).await {
             Ok(collected) => {
                 if unreachable > 0 {
-                    note("the queue answers again");
+                    note("ReceiveMessage succeeds again");
                     unreachable = 0;
                 }
                 for records in collected {
@@ -76,7 +76,7 @@ pub async fn run<Q: Queue, F: Invoke>(settings: Settings, queue: Arc<Q>, functio
             }
             Err(error) => {
                 if unreachable == 0 {
-                    note(&format!("the queue does not answer: {error}"));
+                    note(&format!("ReceiveMessage failed: {error}"));
                 }
                 unreachable += 1;
                 tokio::time::sleep(backoff::pause_after(unreachable)).await;

@@ -288,6 +288,6 @@ async fn a_queue_that_does_not_answer_is_noted_once_and_asked_again() {
     };
     let (notes, ()) =
         tokio::join!(run_for(Duration::from_secs(120), settings(10, 0, 5), &queue, &function), coming_back);
-    assert_eq!(notes, ["the queue does not answer: connection refused", "the queue answers again"]);
+    assert_eq!(notes, ["ReceiveMessage failed: connection refused", "ReceiveMessage succeeds again"]);
     assert!(queue.left().is_empty());
 }

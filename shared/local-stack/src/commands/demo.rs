@@ -81,7 +81,17 @@ impl Demo {
             ended = interruption() => Err(ended),
         };
         // The demo's future is dropped by now, and with it all that ran on this machine.
-        local::remove_leftovers(&emulator, &name).await?;
+        let removed = tokio::select! {
+            removed = local::remove_leftovers(&emulator, &name) => removed,
+            ended = interruption() => {
+                ended?;
+                say("interrupted; the stack may still be on LocalStack");
+                process::exit(INTERRUPTED);
+            }
+        };
+        if let Err(error) = removed {
+            say(&format!("not everything was removed from LocalStack: {error}"));
+        }
         let report = match done {
             Ok(done) => done?,
             Err(ended) => {

@@ -97,54 +97,55 @@ impl Stack {
             parameters: &parameters,
         };
         let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
+        let is_kept = emulator.is_none();
+        let ruin = async || {
+            // The embedded emulator ends here, with all that is in it; a LocalStack would keep the ruin.
+            if is_kept {
+                let left = remove_from_localstack(&sdk, &options.name, events.as_deref()).await;
+                left.unwrap_or_else(|left| progress.say(&format!("not everything was removed: {left}")));
+            }
+        };
         let mut outputs = match deployment.run(&endpoint, &http, &cloudformation).await {
             Ok(outputs) => outputs,
             Err(error) => {
-                // The embedded emulator ends here, with all that is in it; a LocalStack would keep the ruin.
-                if emulator.is_none() && matches!(error, LocalError::Deploy { .. }) {
-                    let left = remove_from_localstack(&sdk, &options.name, events.as_deref()).await;
-                    left.unwrap_or_else(|left| progress.say(&format!("not everything was removed: {left}")));
+                // Any other error may be about a stack of before.
+                if matches!(error, LocalError::Deploy { .. }) {
+                    ruin().await;
                 }
                 return Err(error);
             }
         };
         let pid = emulator.as_ref().map(EmulatorProcess::pid);
-        let api_url = outputs.get("ApiUrl").map(|url| emulator_differences::api_url(&endpoint, url));
-        let mut description =
-            Description::from_outputs(&endpoint, &outputs, api_url, events, pid, vapid.public.clone())?;
-        let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
-        vapid.publish(&dynamodb, &description.tables).await?;
-        if emulator.is_some() {
-            emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
-            let lambda = aws_sdk_lambda::Client::new(&sdk);
-            emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
-        }
-        let host = match hosted {
-            None => None,
-            Some(plan) => {
-                progress.say("starting the functions");
-                let program = options.host_program.map_or_else(std::env::current_exe, Ok);
-                let program = program.map_err(LocalError::file(Path::new("redial")))?;
-                let functions = plan.answered(&outputs)?;
-                let host = HostProcess::start(&program, &folder, &endpoint, &key, functions, &binaries);
-                match host.await {
-                    Ok(host) => Some(host),
-                    Err(error) => {
-                        let left =
-                            remove_from_localstack(&sdk, &options.name, description.queues.events.as_deref());
-                        left.await.unwrap_or_else(|left| {
-                            progress.say(&format!("not everything was removed: {left}"));
-                        });
-                        return Err(error);
-                    }
-                }
+        let deployed = async {
+            let api_url = outputs.get("ApiUrl").map(|url| emulator_differences::api_url(&endpoint, url));
+            let events = events.clone();
+            let mut description =
+                Description::from_outputs(&endpoint, &outputs, api_url, events, pid, vapid.public.clone())?;
+            let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
+            vapid.publish(&dynamodb, &description.tables).await?;
+            if pid.is_some() {
+                emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
+                let lambda = aws_sdk_lambda::Client::new(&sdk);
+                emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
             }
-        };
-        if let Some(host) = &host {
+            let Some(plan) = hosted else { return Ok((description, None)) };
+            progress.say("starting the functions");
+            let program = options.host_program.map_or_else(std::env::current_exe, Ok);
+            let program = program.map_err(LocalError::file(Path::new("redial")))?;
+            let functions = plan.answered(&outputs)?;
+            let host = HostProcess::start(&program, &folder, &endpoint, &key, functions, &binaries).await?;
             let lambda_endpoint = host.lambda_url.clone();
             description.function_host = Some(FunctionHost { pid: host.pid(), lambda_endpoint });
             description.api_url.clone_from(&host.api_url);
-        }
+            Ok((description, Some(host)))
+        };
+        let (description, host) = match deployed.await {
+            Ok(deployed) => deployed,
+            Err(error) => {
+                ruin().await;
+                return Err(error);
+            }
+        };
         outputs.retain(|name, _| !hosting::is_answer(name));
         Ok(Self { name: options.name, folder, key, description, outputs, emulator, host })
     }

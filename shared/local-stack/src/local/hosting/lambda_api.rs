@@ -67,9 +67,11 @@ impl LambdaApi {
         }
     }
 
-    async fn answer(&self, request: &Parts) -> Option<Value> {
+    /// What its paths begin with is `root`.
+    async fn answer(&self, root: &str, request: &Parts) -> Option<Value> {
         // The first step is the date of a version of the API.
-        let steps: Vec<&str> = request.uri.path().trim_end_matches('/').split('/').skip(2).collect();
+        let path = request.uri.path().strip_prefix(root)?;
+        let steps: Vec<&str> = path.trim_end_matches('/').split('/').skip(2).collect();
         match (&request.method, &steps[..]) {
             (&Method::GET, ["functions", name, "concurrency"]) => {
                 let reserved = self.reserved.get(*name)?;
@@ -109,14 +111,14 @@ fn arn(name: &str) -> String {
     format!("arn:aws:lambda:{}:000000000000:function:{name}", super::super::clients::REGION)
 }
 
-/// Answers at the port until it is dropped.
-pub(super) async fn run(port: Port, api: LambdaApi) -> io::Result<()> {
-    let api = Arc::new(api);
+/// Answers at the port, under paths that begin with `root`, until it is dropped.
+pub(super) async fn run(port: Port, root: String, api: LambdaApi) -> io::Result<()> {
+    let (api, root): (_, Arc<str>) = (Arc::new(api), root.into());
     serve::accept(port.listen()?, move |stream| {
-        let api = Arc::clone(&api);
+        let (api, root) = (Arc::clone(&api), Arc::clone(&root));
         serve::http(serve::http_versions(), stream, move |parts, _body| {
-            let api = Arc::clone(&api);
-            async move { Some(response(api.answer(&parts).await)) }
+            let (api, root) = (Arc::clone(&api), Arc::clone(&root));
+            async move { Some(response(api.answer(&root, &parts).await)) }
         })
     })
     .await;
@@ -166,8 +168,12 @@ mod tests {
     }
 
     async fn get(path: &str) -> Option<Value> {
+        under("/s3cret", &format!("/s3cret{path}")).await
+    }
+
+    async fn under(root: &str, path: &str) -> Option<Value> {
         let (parts, ()) = hyper::Request::get(path).body(()).expect("a request").into_parts();
-        api().answer(&parts).await
+        api().answer(root, &parts).await
     }
 
     #[tokio::test]
@@ -180,6 +186,8 @@ mod tests {
             (&json!(30), &json!("all"))
         );
         assert_eq!(get("/2015-03-31/functions/other/configuration").await, None);
+        let path = "/2015-03-31/functions/shop-DispatchFunction/configuration";
+        assert_eq!(under("/s3cret", path).await, None, "who does not know the path reads nothing");
     }
 
     #[tokio::test]

@@ -17,7 +17,8 @@ const MOST_BYTES_OF_A_LINE: usize = 250_000;
 /// What is printed within it is written together.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Writes lines until there is no sender any more. What cannot be written is in the host's log alone.
+/// Writes lines until there is no sender any more. What cannot be written is in the host's log alone, where it comes as late as the call
+/// before it takes.
 pub(super) async fn write(
     client: Client,
     group: String,

@@ -163,7 +163,7 @@ fn hosted(function: &Value) -> Result<HostedFunction, LocalError> {
     for (event, value) in function["events"].as_object().into_iter().flatten() {
         let properties = &value["Properties"];
         match value["Type"].as_str() {
-            Some("SQS") => mappings.push(mapping(properties).ok_or_else(|| missing("queue"))?),
+            Some("SQS") => mappings.push(mapping(&format!("{event} of {name}"), properties)?),
             Some("Schedule") => schedules.push(HostedSchedule {
                 expression: Some(text(&properties["Schedule"]).ok_or_else(|| missing("schedule"))?),
                 input: input(properties)?,
@@ -193,15 +193,36 @@ fn hosted(function: &Value) -> Result<HostedFunction, LocalError> {
     })
 }
 
-fn mapping(properties: &Value) -> Option<HostedMapping> {
-    let responses = properties["FunctionResponseTypes"].as_array();
-    Some(HostedMapping {
-        queue_arn: text(&properties["Queue"])?,
-        batch_size: number(&properties["BatchSize"]).unwrap_or(DEFAULT_BATCH),
-        window_s: number(&properties["MaximumBatchingWindowInSeconds"]).unwrap_or_default(),
-        maximum_concurrency: number(&properties["ScalingConfig"]["MaximumConcurrency"])
-            .unwrap_or(DEFAULT_CONCURRENCY),
-        reports_failures: responses.into_iter().flatten().any(|kind| kind == "ReportBatchItemFailures"),
+/// The properties of a mapping that a host knows what to do with. To pass over another one would be to play another function.
+const OF_A_MAPPING: [&str; 5] =
+    ["BatchSize", "FunctionResponseTypes", "MaximumBatchingWindowInSeconds", "Queue", "ScalingConfig"];
+
+fn mapping(of: &str, properties: &Value) -> Result<HostedMapping, LocalError> {
+    let wrong = |name: &str, expected: &str| {
+        let found = &properties[name];
+        LocalError::Template(format!("{of}: {name}: expected {expected}, found {found}"))
+    };
+    let unknown =
+        properties.as_object().into_iter().flatten().find(|(name, _)| !OF_A_MAPPING.contains(&name.as_str()));
+    if let Some((name, _)) = unknown {
+        return Err(LocalError::Template(format!("{of}: {name}: cannot be hosted on this machine")));
+    }
+    let or = |name: &str, value: &Value, default: u64| match value {
+        Value::Null => Ok(default),
+        value => number(value).ok_or_else(|| wrong(name, "a number")),
+    };
+    let responses = match &properties["FunctionResponseTypes"] {
+        Value::Null => &[][..],
+        Value::Array(kinds) => kinds,
+        _ => return Err(wrong("FunctionResponseTypes", "a list")),
+    };
+    let concurrency = &properties["ScalingConfig"]["MaximumConcurrency"];
+    Ok(HostedMapping {
+        queue_arn: text(&properties["Queue"]).ok_or_else(|| wrong("Queue", "the ARN of a queue"))?,
+        batch_size: or("BatchSize", &properties["BatchSize"], DEFAULT_BATCH)?,
+        window_s: or("MaximumBatchingWindowInSeconds", &properties["MaximumBatchingWindowInSeconds"], 0)?,
+        maximum_concurrency: or("ScalingConfig", concurrency, DEFAULT_CONCURRENCY)?,
+        reports_failures: responses.iter().any(|kind| kind == "ReportBatchItemFailures"),
     })
 }
 

@@ -4,13 +4,14 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{Read as _, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process,
     sync::Arc,
     time::Duration,
 };
 
-use aws_config::SdkConfig;
+use aws_config::{SdkConfig, timeout::TimeoutConfig};
 use redial_console::terminal::say;
 use redial_function_host::{
     function::{Definition, Function},
@@ -41,6 +42,10 @@ use super::{
 
 /// How often instances are looked at that have been idle for long.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
+/// How often it is looked whether the folder is still there.
+const FOLDER_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest that a call may take: longer than a long poll.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// How long the last lines may take to be written.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -48,23 +53,59 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub(crate) async fn serve(folder: &Path) -> Result<(), LocalError> {
     // A terminal that is closed does not end it. It fails for the leader of a process group: one that was started by hand.
     let _leader = rustix::process::setsid();
-    let _lock = lock(folder)?;
+    let lock = lock(folder)?;
     let mut end = signal(SignalKind::user_defined1()).map_err(LocalError::file(folder))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(LocalError::file(folder))?;
     let owner = owner_gone();
 
-    let mut host = Host::start(folder).await?;
-    let is_abandoned = tokio::select! {
-        _ = end.recv() => false,
-        _ = terminate.recv() => false,
-        Ok(()) = owner => true,
-        Some(_) = host.work.join_next() => false,
+    let asked = async {
+        tokio::select! {
+            _ = end.recv() => End::Asked,
+            _ = terminate.recv() => End::Asked,
+            Ok(()) = owner => End::Abandoned,
+            () = replaced(folder, &lock) => End::Asked,
+        }
     };
-    host.end().await;
-    if is_abandoned {
-        let _absent = fs::remove_dir_all(folder);
+    tokio::pin!(asked);
+    let started = tokio::select! {
+        started = Host::start(folder) => Ok(started?),
+        ended = &mut asked => Err(ended),
+    };
+    let ended = match started {
+        Err(ended) => ended,
+        Ok(mut host) => {
+            let ended = tokio::select! {
+                ended = asked => ended,
+                Some(_) = host.work.join_next() => End::Broken,
+            };
+            host.end().await;
+            ended
+        }
+    };
+    match ended {
+        End::Asked => {}
+        End::Abandoned => drop(fs::remove_dir_all(folder)),
+        End::Broken => say("a mapping, a schedule or a server has ended by itself, and so does the host"),
     }
     Ok(())
+}
+
+/// Why it ends.
+enum End {
+    Asked,
+    /// Its owner has gone.
+    Abandoned,
+    Broken,
+}
+
+/// Resolves when the lock in the folder is another file, or none: the folder was removed, so that no command finds this process.
+async fn replaced(folder: &Path, lock: &File) {
+    let path = folder.join(LOCK);
+    let file = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let own = lock.metadata().ok().map(file);
+    while fs::metadata(&path).ok().map(file) == own {
+        tokio::time::sleep(FOLDER_INTERVAL).await;
+    }
 }
 
 fn lock(folder: &Path) -> Result<File, LocalError> {
@@ -97,7 +138,8 @@ struct Host {
 impl Host {
     async fn start(folder: &Path) -> Result<Self, LocalError> {
         let hosted = Hosted::read(folder)?;
-        let sdk = sdk_config(&hosted.endpoint, &hosted.key);
+        let limit = TimeoutConfig::builder().operation_attempt_timeout(CALL_LIMIT).build();
+        let sdk = sdk_config(&hosted.endpoint, &hosted.key).into_builder().timeout_config(limit).build();
         let mut host = Self { functions: BTreeMap::new(), work: JoinSet::new(), logs: JoinSet::new() };
         let mut api_url = None;
         for function in &hosted.functions {
@@ -107,8 +149,10 @@ impl Host {
         }
         let lambda = LambdaApi::new(&hosted.functions, host.functions.clone());
         let port = port()?;
-        let lambda_url = port.origin("127.0.0.1");
-        host.work.spawn(async move { note_end("Lambda's API", lambda_api::run(port, lambda).await) });
+        // No page of another site and no other user of the machine knows the path: variables have secrets.
+        let root = format!("/{}", ambient::unique_name());
+        let lambda_url = format!("{}{root}", port.origin("127.0.0.1"));
+        host.work.spawn(async move { note_end("Lambda's API", lambda_api::run(port, root, lambda).await) });
         Ready { api_url, lambda_url }.write(folder)?;
         Ok(host)
     }
