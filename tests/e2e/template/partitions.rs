@@ -18,6 +18,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("infra/prices/", "a list of prices is one region's"),
     ("shared/adapters/src/receiver.rs", "stands for AWS in tests"),
     ("shared/adapters/src/stub_dynamo.rs", "stands for AWS in tests"),
+    ("shared/function-host/", "plays Lambda on this machine, in the region of an emulator"),
     ("shared/local-stack/", "emulators are in this partition and region, whatever is deployed to them"),
     ("shared/testkit/", "stands for AWS in tests"),
 ];
