@@ -207,22 +207,21 @@ fn mapping(of: &str, properties: &Value) -> Result<HostedMapping, LocalError> {
     if let Some((name, _)) = unknown {
         return Err(LocalError::Template(format!("{of}: {name}: cannot be hosted on this machine")));
     }
-    let or = |name: &str, value: &Value, default: u64| match value {
-        Value::Null => Ok(default),
-        value => number(value).ok_or_else(|| wrong(name, "a number")),
+    let or = |name: &str, value: &Value, default: u64| {
+        if value.is_null() { Ok(default) } else { number(value).ok_or_else(|| wrong(name, "a number")) }
     };
-    let responses = match &properties["FunctionResponseTypes"] {
-        Value::Null => &[][..],
-        Value::Array(kinds) => kinds,
-        _ => return Err(wrong("FunctionResponseTypes", "a list")),
-    };
+    let responses = &properties["FunctionResponseTypes"];
+    if !responses.is_null() && !responses.is_array() {
+        return Err(wrong("FunctionResponseTypes", "a list"));
+    }
+    let mut responses = responses.as_array().into_iter().flatten();
     let concurrency = &properties["ScalingConfig"]["MaximumConcurrency"];
     Ok(HostedMapping {
         queue_arn: text(&properties["Queue"]).ok_or_else(|| wrong("Queue", "the ARN of a queue"))?,
         batch_size: or("BatchSize", &properties["BatchSize"], DEFAULT_BATCH)?,
         window_s: or("MaximumBatchingWindowInSeconds", &properties["MaximumBatchingWindowInSeconds"], 0)?,
         maximum_concurrency: or("ScalingConfig", concurrency, DEFAULT_CONCURRENCY)?,
-        reports_failures: responses.iter().any(|kind| kind == "ReportBatchItemFailures"),
+        reports_failures: responses.any(|kind| kind == "ReportBatchItemFailures"),
     })
 }
 
@@ -252,6 +251,24 @@ fn number(value: &Value) -> Option<u64> {
 mod tests {
     use super::{super::split, *};
     use crate::local::package::Template;
+
+    #[test]
+    fn a_mapping_that_is_not_understood_is_refused() {
+        let queue = json!({"Queue": "arn:aws:sqs:us-east-1:0:bulk"});
+        let whole = mapping("Bulk of dispatch", &queue).expect("the rest has defaults");
+        assert_eq!((whole.batch_size, whole.reports_failures), (DEFAULT_BATCH, false));
+        for (name, value, expected) in [
+            ("FunctionResponseTypes", json!("ReportBatchItemFailures"), "expected a list, found \"Report"),
+            ("BatchSize", json!("ten"), "BatchSize: expected a number, found \"ten\""),
+            ("Enabled", json!(false), "Bulk of dispatch: Enabled: cannot be hosted"),
+            ("Queue", Value::Null, "Queue: expected the ARN of a queue, found null"),
+        ] {
+            let mut properties = queue.clone();
+            properties[name] = value;
+            let error = mapping("Bulk of dispatch", &properties).expect_err(name).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
 
     /// Answers each question with its own text, or what was chosen for it.
     fn outputs(plan: &Plan, chosen: &[(&str, &str)]) -> BTreeMap<String, String> {
