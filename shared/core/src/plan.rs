@@ -148,7 +148,8 @@ fn after_retryable(retry: &Retry, situation: &Situation<'_>, rng: &mut dyn Rng) 
         policy.retry_after_range(wait.max(policy::least_delay(number)), remaining)
     });
     let delay = range.draw(rng);
-    if delay >= remaining {
+    // By a clock that is behind that of the sender, something may remain of a TTL of zero. It has one attempt.
+    if delay >= remaining || ttl == Ttl::ZERO {
         return Plan::DeadLetter(Reason::TtlExceeded);
     }
     Plan::Retry { not_before: now.plus(delay), reason: retry.reason, in_doubt: retry.in_doubt }

@@ -56,6 +56,21 @@ fn a_failure_that_is_not_retried_ends_as_its_policy_says() {
 }
 
 #[test]
+fn a_ttl_of_zero_is_not_retried_by_a_clock_that_is_behind() {
+    let at_once = Backoff::Exponential(Exponential {
+        base_delay: Duration::ZERO,
+        multiplier: 1.0,
+        max_delay: Duration::ZERO,
+    });
+    let retries = Retries { max_retries: 3, backoff: at_once, jitter: Jitter::None };
+    let policy = Policy { retries: Some(retries), ..preset("web-push").clone() };
+    let situation = situation(&policy, 0, 0);
+    let behind = Situation { now: situation.now.minus(Duration::from_secs(2)), ..situation };
+    let plan = after(&Verdict::Retry(SOME_RETRY), &behind, &mut rng());
+    assert_eq!(plan, Plan::DeadLetter(Reason::TtlExceeded));
+}
+
+#[test]
 fn a_hundred_retries_without_a_delay_are_spread_over_minutes() {
     let backoff = Backoff::Exponential(Exponential {
         base_delay: Duration::ZERO,

@@ -158,17 +158,18 @@ impl Deadline {
         self.ttl != Ttl::UNLIMITED
     }
 
-    /// Whole seconds left at `now`, a part of one counted as one, and never more than push services take: the value of the
-    /// `TTL` header (RFC 8030, 5.2). Rounded down, a push service would not keep a message of one second.
+    /// Whole seconds left at `now`, a part of one counted as one, and never more than push services take or the message has: the value
+    /// of the `TTL` header (RFC 8030, 5.2). Rounded down, a push service would not keep a message of one second. A worker whose clock is
+    /// behind that of the sender does not lengthen it.
     pub fn remaining_ttl(self, now: Timestamp) -> Ttl {
         let secs = u32::try_from(self.remaining(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
-        Ttl(secs.min(Ttl::MAX_WEB_PUSH.0))
+        Ttl(secs.min(Ttl::MAX_WEB_PUSH.0).min(self.ttl.0))
     }
 
     /// Whether a message on attempt number `attempt` is too late at `now`. The one attempt of a TTL of zero is
-    /// never too late: the push service itself drops it if the browser is away.
+    /// never too late: the push service itself drops it if the browser is away. Any other of it is, also by a clock that is behind.
     pub fn is_over(self, now: Timestamp, attempt: u32) -> bool {
-        if self.ttl == Ttl::ZERO && attempt == 0 { false } else { now >= self.at }
+        if self.ttl == Ttl::ZERO { attempt > 0 } else { now >= self.at }
     }
 }
 
@@ -207,6 +208,17 @@ mod tests {
             let now = start.plus(Duration::from_secs(secs));
             let deadline = Ttl::from_secs(ttl).deadline_from(start);
             assert_eq!(deadline.is_over(now, attempt), is_over, "{ttl} {secs} {attempt}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_lengthens_no_ttl() {
+        let start = Timestamp::from_secs(100);
+        let behind = start.minus(Duration::from_secs(2));
+        let zero = Ttl::ZERO.deadline_from(start);
+        assert_eq!((zero.is_over(behind, 0), zero.is_over(behind, 1)), (false, true));
+        for ttl in [Ttl::ZERO, Ttl::from_secs(60)] {
+            assert_eq!(ttl.deadline_from(start).remaining_ttl(behind), ttl);
         }
     }
 }

@@ -190,6 +190,16 @@ fn a_message_without_a_second_chance_ends_where_others_are_sent_again() {
 }
 
 #[test]
+fn a_message_with_a_ttl_of_zero_has_one_attempt_by_a_slow_clock() {
+    let mut harness = Harness::new();
+    harness.will_answer("m", vec![answered(503)]);
+    let fields = r#","ttl":0,"retry":{"retry_delays":[0],"jitter":"none"}"#;
+    harness.push_from_ahead(Duration::from_secs(2), "m", fields);
+    harness.run();
+    assert_eq!((harness.posts_to("m"), harness.ended("m")), (1, (State::Failed, Some(Reason::TtlExceeded))));
+}
+
+#[test]
 fn a_key_that_is_not_known_while_secrets_are_out_is_no_dead_letter() {
     let mut harness = Harness::prepared(Whom::Browser, vec![], r#","retry":{"retry_in_doubt":false}"#);
     harness.state().key_is_unknown = true;

@@ -1,5 +1,7 @@
 //! Receivers and the messages of tenant `acme` to them.
 
+use std::time::Duration;
+
 use redial_core::endpoint::{Endpoint, Origin};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::outcome::Outcome;
@@ -71,6 +73,13 @@ impl Harness {
     pub(crate) fn push(&mut self, id: &str, fields: &str) -> String {
         self.subscribe(id);
         self.produce(&Self::message(id, fields))
+    }
+
+    /// The same, put there by a clock that is so far ahead of the worker's.
+    pub(crate) fn push_from_ahead(&mut self, by: Duration, id: &str, fields: &str) {
+        self.push(id, fields);
+        let sent = self.now().plus(by);
+        self.queued.last_mut().expect("it was just queued").sent = sent;
     }
 
     /// The same for so many of them: `name0`, `name1`, …
