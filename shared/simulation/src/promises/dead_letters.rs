@@ -64,7 +64,7 @@ impl Memo {
             if !stored.bodies.contains_key(&key) {
                 self.violated(format!("the body of {}#{} was deleted before its time", key.tenant, key.id));
             }
-            let is_whole = |body: &DeadLetterBody| is_whole(&body.body);
+            let is_whole = |body: &DeadLetterBody| is_whole(&body.body, now);
             if key.id == PARTED && stored.bodies.get(&key).is_some_and(|body| !is_whole(body)) {
                 self.violated(format!("the body of {}#{} is not whole", key.tenant, key.id));
             }
@@ -74,9 +74,9 @@ impl Memo {
 }
 
 /// Whether a long body is what its producer wrote.
-fn is_whole(body: &str) -> bool {
-    // The quarantine keeps a message as it was, from whichever queue.
-    let stored = Stored::sent("", body, Timestamp::default());
+fn is_whole(body: &str, now: Timestamp) -> bool {
+    // The quarantine keeps a message as it was, from whichever queue. Its `deliver_at` may not be years after it was sent.
+    let stored = Stored::sent("", body, now);
     let message = read(&stored, QueueKind::Retry).or_else(|| read(&stored, QueueKind::Ingest));
     message.is_some_and(|(message, _)| read_payload(message.payload.expose()).is_some())
 }

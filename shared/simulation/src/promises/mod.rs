@@ -58,8 +58,9 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
     }
     let purged = memo.operators.purged.keys().filter(|key| !state.described.contains_key(key));
-    let refused = state.described.keys().chain(purged).filter(|key| key.letter == "malformed").count();
-    let is_poison = state.described.keys().any(|key| key.letter.starts_with("poison-"));
+    let letters: Vec<_> = state.described.keys().chain(purged).collect();
+    let refused = letters.iter().filter(|key| key.letter == "malformed").count();
+    let is_poison = letters.iter().any(|key| key.letter.starts_with("poison-"));
     if refused != remains.too_long && !is_poison {
         memo.violated(format!("{} messages are no valid ones, and {refused} were refused", remains.too_long));
     }
