@@ -14,7 +14,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a message that is over is sent",
         rule: "nothing is sent after its TTL",
         file: "shared/core/src/time.rs",
-        find: "if self.ttl == Ttl::ZERO && attempt == 0 { false } else { now >= self.at }",
+        find: "if self.ttl == Ttl::ZERO { attempt > 0 } else { now >= self.at }",
         replace: "now >= self.at && self.ttl == Ttl::ZERO && attempt > 0",
     },
     Mutant {
