@@ -6,7 +6,9 @@ use aws_config::SdkConfig;
 use aws_sdk_cloudwatch::{
     Client,
     primitives::DateTime,
-    types::{AlarmType, Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, StateValue},
+    types::{
+        AlarmType, Dimension, Metric, MetricAlarm, MetricDataQuery, MetricDataResult, MetricStat, StateValue,
+    },
 };
 use redial_core::time::Timestamp;
 
@@ -65,6 +67,19 @@ pub(crate) async fn alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<Alar
         alarms.extend(composite.iter().map(|it| {
             Alarm::new(it.alarm_name(), it.state_value(), it.actions_enabled(), it.alarm_actions())
         }));
+    }
+    Ok(alarms)
+}
+
+/// The metric alarms of these names, with their rules.
+pub(crate) async fn metric_alarms(sdk: &SdkConfig, names: &[String]) -> Result<Vec<MetricAlarm>, AwsError> {
+    let client = Client::new(sdk);
+    let mut alarms = Vec::new();
+    for names in names.chunks(ALARMS_AT_ONCE) {
+        let call = client.describe_alarms().set_alarm_names(Some(names.to_vec()));
+        let call = call.alarm_types(AlarmType::MetricAlarm).max_records(ALARMS_AT_ONCE as i32);
+        let described = classified("cloudwatch:DescribeAlarms", call.send().await)?;
+        alarms.extend(described.metric_alarms.into_iter().flatten());
     }
     Ok(alarms)
 }

@@ -34,6 +34,7 @@ mod status;
 mod subscriptions;
 mod tail;
 mod vapid;
+mod verify;
 mod webhooks;
 
 pub(crate) use redial_console::{duration, failure, input, table, terminal};

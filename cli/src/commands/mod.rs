@@ -13,7 +13,7 @@ use redial_engine::http_api;
 use crate::local;
 use crate::{
     api_keys, audience, breakers, cost, dead_letters, doctor, failure::Failure, hash_key, limits, policy,
-    send, status, subscriptions, tail, terminal::print_as_it_is, vapid, webhooks,
+    send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify, webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -52,6 +52,7 @@ enum Command {
     Audiences(audience::Audiences),
     Tail(tail::Tail),
     Doctor(doctor::Doctor),
+    Verify(verify::Verify),
     #[command(subcommand)]
     Subscriptions(subscriptions::Subscriptions),
     #[command(subcommand)]
@@ -116,6 +117,7 @@ impl Cli {
             Command::Audiences(command) => command.run().await,
             Command::Tail(command) => command.run().await,
             Command::Doctor(command) => command.run().await,
+            Command::Verify(command) => command.run().await,
             Command::Subscriptions(command) => command.run().await,
             Command::ApiKeys(command) => command.run().await,
             Command::Policy(command) => command.run().await,

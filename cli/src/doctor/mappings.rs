@@ -20,7 +20,7 @@ use crate::aws_error::{AwsError, classified};
 /// Larger batches than this need a window (Lambda's rule for SQS).
 const WITHOUT_A_WINDOW: i32 = 10;
 
-type Mapping = EventSourceMappingConfiguration;
+pub(crate) type Mapping = EventSourceMappingConfiguration;
 
 pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let Some(outputs) = stack.outputs_for(report) else { return };
@@ -40,15 +40,15 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
 }
 
 /// All mappings to a function.
-async fn mappings(lambda: &Client, deployed_as: &str) -> Result<Vec<Mapping>, AwsError> {
+pub(crate) async fn mappings(lambda: &Client, deployed_as: &str) -> Result<Vec<Mapping>, AwsError> {
     let pages =
         lambda.list_event_source_mappings().function_name(deployed_as).into_paginator().items().send();
     classified("lambda:ListEventSourceMappings", pages.collect::<Result<Vec<Mapping>, _>>().await)
 }
 
-/// A queue's ARN and its URL end in its name.
-fn of_queue<'a>(mappings: &'a [Mapping], url: &str) -> Option<&'a Mapping> {
-    let name = url.rsplit('/').next()?;
+/// By the URL of a queue or its ARN, which both end in its name.
+pub(crate) fn of_queue<'a>(mappings: &'a [Mapping], url: &str) -> Option<&'a Mapping> {
+    let name = url.rsplit(['/', ':']).next()?;
     mappings.iter().find(|mapping| {
         mapping.event_source_arn().and_then(|arn| arn.rsplit(':').next()).is_some_and(|it| it == name)
     })

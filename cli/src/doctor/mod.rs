@@ -21,13 +21,17 @@ mod waits;
 use clap::Args;
 use futures_util::{FutureExt as _, future::join_all};
 
-use self::{
-    report::{Diagnosis, Report},
-    stack::Stack,
+#[cfg(test)]
+pub(crate) use self::report::tests::finds;
+pub(crate) use self::{
+    mappings::{mappings, of_queue},
+    queues::{Attributes, attributes},
+    report::{Diagnosis, Report, Severity},
+    stack::{Resource, Stack},
 };
 use crate::{
     failure::Failure,
-    stack::{Target, TargetArgs},
+    stack::TargetArgs,
     terminal::{print, say},
 };
 
@@ -65,14 +69,9 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let diagnosis = examine(self.target.resolve().await?).await;
-        if self.json {
-            print(&diagnosis.to_json().to_string())?;
-        } else {
-            diagnosis.lines().iter().try_for_each(|line| print(line))?;
-            say(&diagnosis.summary());
-        }
-        if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
+        let stack = Stack::read(self.target.resolve().await?).await;
+        let reports = examine(&stack).await;
+        show(&Diagnosis { stack: stack.name, reports }, self.json)
     }
 }
 
@@ -87,9 +86,20 @@ macro_rules! reports {
     };
 }
 
-async fn examine(target: Target) -> Diagnosis {
-    let stack = Stack::read(target).await;
-    let reports = reports!(&stack, [
+/// Prints what was found; a fault is a failure.
+pub(crate) fn show(diagnosis: &Diagnosis, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        print(&diagnosis.to_json().to_string())?;
+    } else {
+        diagnosis.lines().iter().try_for_each(|line| print(line))?;
+        say(&diagnosis.summary());
+    }
+    if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
+}
+
+/// All checks of this command, for a stack that was read.
+pub(crate) async fn examine(stack: &Stack) -> Vec<Report> {
+    let reports = reports!(stack, [
         "configuration": functions::check_configuration,
         "template": template::check_size,
         "queues": queues::check,
@@ -108,6 +118,5 @@ async fn examine(target: Target) -> Diagnosis {
         "breakers": origins::check_breakers,
         "limits": origins::check_limits,
     ]);
-    let reports = reports.await;
-    Diagnosis { stack: stack.name, reports }
+    reports.await
 }

@@ -57,7 +57,7 @@ pub(super) const QUEUES: [Queue; 6] = [
     Queue { name: "quarantine", output: "QuarantineQueueUrl", of_dispatch: false },
 ];
 
-pub(super) type Attributes = HashMap<QueueAttributeName, String>;
+pub(crate) type Attributes = HashMap<QueueAttributeName, String>;
 
 pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let Some(outputs) = stack.outputs_for(report) else { return };
@@ -83,7 +83,7 @@ fn lease_margin(dispatch: &Function) -> Option<Duration> {
     parsed.or_else(|| dispatch.variable("LEASE_MARGIN_SECONDS")?.parse().ok().map(Duration::from_secs))
 }
 
-pub(super) async fn attributes(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Attributes, AwsError> {
+pub(crate) async fn attributes(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Attributes, AwsError> {
     let read = sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
     Ok(classified("sqs:GetQueueAttributes", read.send().await)?.attributes.unwrap_or_default())
 }

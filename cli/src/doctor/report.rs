@@ -7,7 +7,7 @@ use crate::aws_error::AwsError;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Severity {
+pub(crate) enum Severity {
     /// Messages are lost, late or refused because of it, now or when something else goes wrong.
     Fault,
     Warning,
@@ -38,7 +38,7 @@ struct Unchecked {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Report {
+pub(crate) struct Report {
     check: &'static str,
     /// Holds if there are no findings and everything could be read.
     well: Option<String>,
@@ -47,24 +47,24 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(check: &'static str) -> Self {
+    pub(crate) fn new(check: &'static str) -> Self {
         Self { check, well: None, findings: Vec::new(), unchecked: Vec::new() }
     }
 
     /// What to say if there are no findings and everything could be read.
-    pub(super) fn well(&mut self, well: impl Into<String>) {
+    pub(crate) fn well(&mut self, well: impl Into<String>) {
         self.well = Some(well.into());
     }
 
-    pub(super) fn fault(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
+    pub(crate) fn fault(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
         self.finding(Severity::Fault, found, remedy);
     }
 
-    pub(super) fn warning(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
+    pub(crate) fn warning(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
         self.finding(Severity::Warning, found, remedy);
     }
 
-    pub(super) fn finding(
+    pub(crate) fn finding(
         &mut self,
         severity: Severity,
         found: impl Into<String>,
@@ -73,13 +73,13 @@ impl Report {
         self.findings.push(Finding { severity, found: found.into(), remedy: remedy.into() });
     }
 
-    pub(super) fn unchecked(&mut self, what: impl Into<String>, why: impl Into<String>) {
+    pub(crate) fn unchecked(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.unchecked.push(Unchecked { what: what.into(), why: why.into() });
     }
 
     /// The value, or nothing and a report of the error. A missing permission is not a fault of the stack, and neither is an
     /// operation that an emulator or a region does not have.
-    pub(super) fn read<T>(&mut self, what: impl Into<String>, read: Result<T, AwsError>) -> Option<T> {
+    pub(crate) fn read<T>(&mut self, what: impl Into<String>, read: Result<T, AwsError>) -> Option<T> {
         let what = what.into();
         match read {
             Ok(value) => return Some(value),
@@ -102,7 +102,7 @@ impl Report {
     }
 
     /// The same for something whose absence another check reports: here it is only unchecked, for that reason.
-    pub(super) fn read_if_present<T>(
+    pub(crate) fn read_if_present<T>(
         &mut self,
         what: impl Into<String>,
         read: Result<T, AwsError>,
@@ -149,13 +149,13 @@ impl Report {
 
 /// The reports of all checks.
 #[derive(Clone, Debug)]
-pub(super) struct Diagnosis {
-    pub(super) stack: String,
-    pub(super) reports: Vec<Report>,
+pub(crate) struct Diagnosis {
+    pub(crate) stack: String,
+    pub(crate) reports: Vec<Report>,
 }
 
 impl Diagnosis {
-    pub(super) fn has_faults(&self) -> bool {
+    pub(crate) fn has_faults(&self) -> bool {
         self.count(Severity::Fault) > 0
     }
 
@@ -168,11 +168,11 @@ impl Diagnosis {
     }
 
     /// One line for each check without findings, two for each finding.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.reports.iter().flat_map(Report::lines).collect()
     }
 
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let counted = |count: usize, noun: &str| match count {
             0 => None,
             1 => Some(format!("1 {noun}")),
@@ -189,7 +189,7 @@ impl Diagnosis {
     }
 
     /// Every field is always present.
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "stack": self.stack,
             "faults": self.count(Severity::Fault),
@@ -201,7 +201,7 @@ impl Diagnosis {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// What a check finds and what it cannot check: `fault: …`, `warning: …`, `unchecked: …`.

@@ -214,7 +214,7 @@ pub(super) async fn check_encryption(stack: &Stack, report: &mut Report) {
         }
     }
     for (key, encrypted) in &keys {
-        judge_key(key, &encrypted.join(", "), &stack.parameters, report);
+        judge_key(key, &encrypted.join(", "), stack.parameters.values(), report);
     }
     stack.skip_unknown_functions("log", report);
     let since = System.now().minus(HOUR);
@@ -275,9 +275,14 @@ fn own(key: String) -> Option<String> {
 }
 
 /// Keys come as an id, an alias or an ARN: all three end in the same word.
-fn judge_key(key: &str, encrypted: &str, parameters: &[String], report: &mut Report) {
+fn judge_key<'a>(
+    key: &str,
+    encrypted: &str,
+    parameters: impl Iterator<Item = &'a String>,
+    report: &mut Report,
+) {
     let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
-    let mut named = parameters.iter().filter(|value| value.contains(":kms:")).peekable();
+    let mut named = parameters.filter(|value| value.contains(":kms:")).peekable();
     if key.contains("alias/") && named.peek().is_some_and(|value| !value.contains("alias/")) {
         let why = format!("it is named by an alias, {key}, and the stack's parameters name no alias");
         report.unchecked(format!("whether the functions may use the key of {encrypted}"), why);
@@ -394,7 +399,7 @@ mod tests {
             ("alias/events", &[], UNNAMED),
         ] {
             let parameters: Vec<String> = parameters.iter().map(|value| (*value).to_owned()).collect();
-            finds(expected, |report| judge_key(key, "the events queue", &parameters, report));
+            finds(expected, |report| judge_key(key, "the events queue", parameters.iter(), report));
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use aws_sdk_cloudformation::types::{Parameter, ResourceStatus, StackResourceSummary};
 use futures_util::join;
 use redial_core::time::Timestamp;
 
 use super::report::Report;
 use crate::{
-    aws_error::AwsError,
+    aws_error::{AwsError, classified},
     stack::{Configuration, Target, timeout, variable},
     tail::{CloudWatchLogs, group},
 };
@@ -18,46 +19,48 @@ const FILE_INSIDE: &str = "EGRESS_CA_FILE";
 /// The most pages of a log that are read: CloudWatch may return empty ones while it searches.
 const PAGES: usize = 20;
 
-pub(super) type Outputs = BTreeMap<String, String>;
+pub(crate) type Outputs = BTreeMap<String, String>;
 
 /// A function as it is deployed.
-pub(super) struct Function {
+pub(crate) struct Function {
     /// `dispatch`, `cleanup` or `ingest`.
-    pub(super) name: &'static str,
-    pub(super) deployed_as: String,
-    pub(super) configuration: Configuration,
+    pub(crate) name: &'static str,
+    pub(crate) deployed_as: String,
+    pub(crate) configuration: Configuration,
 }
 
 impl Function {
-    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         variable(&self.configuration, name)
     }
 
     /// The same, for the functions' own parser of their configuration.
-    pub(super) fn lookup(&self, name: &str) -> Option<String> {
+    pub(crate) fn lookup(&self, name: &str) -> Option<String> {
         self.variable(name).filter(|_| name != FILE_INSIDE).map(str::to_owned)
     }
 
-    pub(super) fn timeout(&self) -> Option<Duration> {
+    pub(crate) fn timeout(&self) -> Option<Duration> {
         timeout(&self.configuration)
     }
 }
 
 /// The stack under examination.
-pub(super) struct Stack {
-    pub(super) target: Target,
+pub(crate) struct Stack {
+    pub(crate) target: Target,
     /// In CloudFormation.
-    pub(super) name: String,
-    pub(super) outputs: Result<Outputs, AwsError>,
-    /// The values of its parameters; empty if the outputs are unknown.
-    pub(super) parameters: Vec<String>,
-    pub(super) dispatch: Result<Function, AwsError>,
-    pub(super) cleanup: Result<Function, AwsError>,
-    pub(super) ingest: Result<Function, AwsError>,
+    pub(crate) name: String,
+    pub(crate) outputs: Result<Outputs, AwsError>,
+    /// Of its parameters; empty if the outputs are unknown.
+    pub(crate) parameters: BTreeMap<String, String>,
+    /// Its ARN, if it is known.
+    pub(crate) id: Option<String>,
+    pub(crate) dispatch: Result<Function, AwsError>,
+    pub(crate) cleanup: Result<Function, AwsError>,
+    pub(crate) ingest: Result<Function, AwsError>,
 }
 
 impl Stack {
-    pub(super) async fn read(target: Target) -> Self {
+    pub(crate) async fn read(target: Target) -> Self {
         let function = async |name, deployed_as: &String| {
             let configuration = target.whole_configuration(deployed_as).await?;
             Ok(Function { name, deployed_as: deployed_as.clone(), configuration })
@@ -76,25 +79,27 @@ impl Stack {
             name = deployed_as.to_owned();
         }
         let parameters = described.iter().flat_map(|stack| stack.parameters());
-        let parameters = parameters.filter_map(|parameter| parameter.parameter_value.clone()).collect();
+        let value = |it: &Parameter| Some((it.parameter_key.clone()?, it.parameter_value.clone()?));
+        let parameters = parameters.filter_map(value).collect();
+        let id = described.as_ref().ok().and_then(|stack| stack.stack_id.clone());
         let outputs = described.map(|stack| {
             let outputs = stack.outputs.into_iter().flatten();
             outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect()
         });
-        Self { target, name, outputs, parameters, dispatch, cleanup, ingest }
+        Self { target, name, outputs, parameters, id, dispatch, cleanup, ingest }
     }
 
-    pub(super) fn functions(&self) -> [(&'static str, &Result<Function, AwsError>); 3] {
+    pub(crate) fn functions(&self) -> [(&'static str, &Result<Function, AwsError>); 3] {
         [("dispatch", &self.dispatch), ("cleanup", &self.cleanup), ("ingest", &self.ingest)]
     }
 
     /// Those whose configuration could be read; that the others could not is reported once, by the check of the configuration.
-    pub(super) fn known_functions(&self) -> impl Iterator<Item = &Function> {
+    pub(crate) fn known_functions(&self) -> impl Iterator<Item = &Function> {
         self.functions().into_iter().filter_map(|(_, function)| function.as_ref().ok())
     }
 
     /// For each function whose configuration could not be read, `what` is reported as unchecked.
-    pub(super) fn skip_unknown_functions(&self, what: &str, report: &mut Report) {
+    pub(crate) fn skip_unknown_functions(&self, what: &str, report: &mut Report) {
         for (name, _) in self.functions().into_iter().filter(|(_, function)| function.is_err()) {
             report.unchecked(format!("the {what} of {name}"), "its configuration is unknown");
         }
@@ -102,7 +107,7 @@ impl Stack {
 
     /// The template's outputs; without them the whole check is reported as unchecked. The check of the configuration reports a
     /// stack that does not exist.
-    pub(super) fn outputs_for(&self, report: &mut Report) -> Option<&Outputs> {
+    pub(crate) fn outputs_for(&self, report: &mut Report) -> Option<&Outputs> {
         match &self.outputs {
             Ok(outputs) => return Some(outputs),
             Err(AwsError::Refused { .. }) => {
@@ -115,9 +120,19 @@ impl Stack {
         None
     }
 
+    /// What the stack consists of, as CloudFormation lists it.
+    pub(crate) async fn resources(&self) -> Result<Vec<Resource>, AwsError> {
+        self.outputs.as_ref().map_err(Clone::clone)?;
+        let client = aws_sdk_cloudformation::Client::new(&self.target.sdk);
+        let listed = client.list_stack_resources().stack_name(&self.name).into_paginator().items().send();
+        let listed = listed.collect::<Result<Vec<StackResourceSummary>, _>>().await;
+        let resources = classified("cloudformation:ListStackResources", listed)?;
+        Ok(resources.into_iter().filter_map(Resource::of).collect())
+    }
+
     /// The lines of a function since a time that match a filter pattern of CloudWatch Logs, the oldest first, with their times; and
     /// whether the whole log was searched.
-    pub(super) async fn log(
+    pub(crate) async fn log(
         &self,
         function: &Function,
         pattern: &str,
@@ -129,13 +144,35 @@ impl Stack {
     }
 }
 
+/// A resource of the stack that was not deleted.
+pub(crate) struct Resource {
+    /// In the template.
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) deployed_as: String,
+}
+
+impl Resource {
+    fn of(listed: StackResourceSummary) -> Option<Self> {
+        use ResourceStatus::{DeleteComplete, DeleteSkipped};
+        if matches!(listed.resource_status, Some(DeleteComplete | DeleteSkipped)) {
+            return None;
+        }
+        Some(Self {
+            name: listed.logical_resource_id?,
+            kind: listed.resource_type.unwrap_or_default(),
+            deployed_as: listed.physical_resource_id?,
+        })
+    }
+}
+
 /// One of the outputs; an older template may not have it.
-pub(super) fn output<'a>(outputs: &'a Outputs, name: &str) -> Result<&'a str, AwsError> {
+pub(crate) fn output<'a>(outputs: &'a Outputs, name: &str) -> Result<&'a str, AwsError> {
     outputs.get(name).map(String::as_str).ok_or(AwsError::Absent)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::stack::configuration;
 

@@ -2,16 +2,13 @@
 //! present, each with an action, none firing. On an emulator alarms may be missing or never fire, so only those that exist are
 //! examined.
 
-use aws_sdk_cloudformation::{
-    Client,
-    types::{ResourceStatus, StackResourceSummary, TemplateStage},
-};
+use aws_sdk_cloudformation::{Client, types::TemplateStage};
 use futures_util::join;
 use serde_json::Value;
 
 use super::{
     report::{Report, Severity},
-    stack::Stack,
+    stack::{Resource, Stack},
 };
 use crate::{
     aws_error::{AwsError, classified},
@@ -92,18 +89,11 @@ pub(super) async fn check_alarms(stack: &Stack, report: &mut Report) {
 
 /// The alarms by their names in the template, with their names in CloudWatch.
 async fn deployed(stack: &Stack) -> Result<Vec<(String, String)>, AwsError> {
-    stack.outputs.as_ref().map_err(Clone::clone)?;
-    let client = Client::new(&stack.target.sdk);
-    let listed = client.list_stack_resources().stack_name(&stack.name).into_paginator().items().send();
-    let listed = listed.collect::<Result<Vec<StackResourceSummary>, _>>().await;
-    let resources = classified("cloudformation:ListStackResources", listed)?;
-    let is_alarm = |it: &StackResourceSummary| {
-        use ResourceStatus::{DeleteComplete, DeleteSkipped};
-        matches!(it.resource_type(), Some("AWS::CloudWatch::Alarm" | "AWS::CloudWatch::CompositeAlarm"))
-            && !matches!(it.resource_status(), Some(DeleteComplete | DeleteSkipped))
+    let is_alarm = |it: &Resource| {
+        matches!(it.kind.as_str(), "AWS::CloudWatch::Alarm" | "AWS::CloudWatch::CompositeAlarm")
     };
-    let names = |it: StackResourceSummary| Some((it.logical_resource_id?, it.physical_resource_id?));
-    Ok(resources.into_iter().filter(is_alarm).filter_map(names).collect())
+    let alarms = stack.resources().await?.into_iter().filter(is_alarm);
+    Ok(alarms.map(|alarm| (alarm.name, alarm.deployed_as)).collect())
 }
 
 fn judge_alarms(deployed: &[(String, String)], alarms: &[Alarm], is_emulated: bool, report: &mut Report) {

@@ -22,6 +22,7 @@ mod simulate;
 mod subscriptions_import;
 mod summary;
 mod tail;
+mod verify;
 
 mod prelude {
     pub(crate) use redial_tests::prelude::*;

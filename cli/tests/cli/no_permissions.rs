@@ -72,6 +72,16 @@ fn doctor_names_missing_permissions_and_finds_no_fault() {
 }
 
 #[test]
+fn verify_names_missing_permissions_and_finds_no_fault() {
+    let lines = denied("verify").succeeds();
+    let of_stack = "the list of the stack's resources could not be checked";
+    assert!(
+        lines.lines().any(|line| line.starts_with("skipped  parts ") && line.contains(of_stack)),
+        "{lines}"
+    );
+}
+
+#[test]
 fn the_summary_names_missing_permissions_and_keeps_its_fields() {
     let words = denied("status --summary");
     assert_eq!(words.status, Some(1), "nothing could be read: {words:?}");

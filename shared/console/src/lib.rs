@@ -8,4 +8,5 @@ pub mod input;
 pub mod policies;
 pub mod signing;
 pub mod table;
+pub mod template;
 pub mod terminal;

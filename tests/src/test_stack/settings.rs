@@ -50,8 +50,13 @@ impl TestStack {
         let environment = Environment::builder().set_variables(Some(variables)).build();
         let update = self.lambda.update_function_configuration().function_name(dispatch);
         update.environment(environment).send().await.expect("Lambda takes it");
+        self.until_dispatch_is_updated().await;
+    }
+
+    /// Until a change of dispatch's configuration holds.
+    pub async fn until_dispatch_is_updated(&self) {
         self.until("dispatch is updated", async || {
-            let read = self.configuration(dispatch).await;
+            let read = self.configuration(&self.description().functions.dispatch).await;
             let is_active = read.state() == Some(&State::Active);
             (is_active && read.last_update_status() == Some(&LastUpdateStatus::Successful)).then_some(())
         })

@@ -9,7 +9,6 @@
 //! CloudFormation makes of references and conditions in it is read from outputs that are added to the template: so nothing of the
 //! template's language is interpreted here.
 
-mod document;
 mod hosted;
 mod lambda_api;
 mod logs;

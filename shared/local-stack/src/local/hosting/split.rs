@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use redial_console::template;
 use serde_json::{Map, Value};
 
 use super::{
     super::{LocalError, clients::REGION, package::Template},
-    document,
     plan::Plan,
 };
 
@@ -16,7 +16,8 @@ const LEFT_OUT: [&str; 3] = ["AWS::Serverless::Function", "AWS::Lambda::", "AWS:
 
 /// The template, as JSON, of a stack of this name without its functions and what calls them, and the plan of hosting those.
 pub(in super::super) fn split(template: &Template, stack: &str) -> Result<(Template, Plan), LocalError> {
-    let mut document = document::read(template)?;
+    let mut document =
+        template::read(&template.0).map_err(|error| LocalError::Template(error.to_string()))?;
     let resources = section(&mut document, "Resources")?;
     let is_left_out = |resource: &Value| {
         let kind = resource["Type"].as_str().unwrap_or_default();

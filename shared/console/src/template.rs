@@ -1,17 +1,21 @@
-//! A template as JSON, in which the short forms of intrinsic functions are their long ones: `!Ref A` is `{"Ref": "A"}`.
+//! A CloudFormation template as JSON, in which the short forms of intrinsic functions are their long ones: `!Ref A` is
+//! `{"Ref": "A"}`.
 
 use serde_json::{Map, Value};
 use yaml_serde::Value as Yaml;
 
-use super::super::{LocalError, package::Template};
+/// Why a text is no template.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TemplateError(String);
 
-pub(super) fn read(template: &Template) -> Result<Value, LocalError> {
-    let yaml: Yaml =
-        yaml_serde::from_str(&template.0).map_err(|error| LocalError::Template(error.to_string()))?;
-    json(yaml)
+/// # Errors
+/// If the text is no YAML, or a name in it is no text.
+pub fn read(text: &str) -> Result<Value, TemplateError> {
+    json(yaml_serde::from_str(text).map_err(|error| TemplateError(error.to_string()))?)
 }
 
-fn json(yaml: Yaml) -> Result<Value, LocalError> {
+fn json(yaml: Yaml) -> Result<Value, TemplateError> {
     Ok(match yaml {
         Yaml::Null => Value::Null,
         Yaml::Bool(value) => value.into(),
@@ -24,7 +28,7 @@ fn json(yaml: Yaml) -> Result<Value, LocalError> {
                 let name = match json(name)? {
                     Value::String(name) => name,
                     Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                        return Err(LocalError::Template("a name is no text".to_owned()));
+                        return Err(TemplateError("a name is no text".to_owned()));
                     }
                 };
                 object.insert(name, json(value)?);
@@ -39,8 +43,8 @@ fn json(yaml: Yaml) -> Result<Value, LocalError> {
     })
 }
 
-fn unreadable(error: &serde_json::Error) -> LocalError {
-    LocalError::Template(error.to_string())
+fn unreadable(error: &serde_json::Error) -> TemplateError {
+    TemplateError(error.to_string())
 }
 
 fn long_form(tag: &str, argument: Value) -> Value {
@@ -65,7 +69,7 @@ mod tests {
     fn short_forms_become_long_ones_also_within_one_another() {
         let text = "A: !If [B, !GetAtt Q.Arn, !Sub \"${AWS::StackName}-x\"]\nC: !Not [!Condition D]\nE: \"2012-10-17\"\nF: on\nG: [5, !Ref H]\n";
         assert_eq!(
-            read(&Template(text.to_owned())).expect("YAML"),
+            read(text).expect("YAML"),
             json!({
                 "A": {"Fn::If": ["B", {"Fn::GetAtt": ["Q", "Arn"]}, {"Fn::Sub": "${AWS::StackName}-x"}]},
                 "C": {"Fn::Not": [{"Condition": "D"}]},
@@ -77,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_an_error_of_the_template() {
-        assert!(matches!(read(&Template("a: [".to_owned())), Err(LocalError::Template(_))));
+    fn a_text_that_is_no_yaml_is_an_error() {
+        assert!(read("a: [").is_err());
     }
 }

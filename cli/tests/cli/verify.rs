@@ -1,0 +1,302 @@
+//! `redial verify` on a healthy stack, and on one into which fault after fault is planted: each is found, and nothing else.
+
+use aws_sdk_lambda::types::{FunctionResponseType, RecursiveLoop, ScalingConfig};
+use aws_sdk_sqs::types::QueueAttributeName::{self, DelaySeconds, Policy, RedrivePolicy, VisibilityTimeout};
+use redial_testkit::proxy::{Fault, FaultProxy};
+
+use crate::prelude::*;
+
+#[tokio::test]
+async fn verify_finds_each_planted_fault_and_nothing_else() {
+    let stack = TestStack::with_placeholders().await;
+    let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
+    stack.register_at(proxy.url());
+    steps! {
+        a_healthy_stack_has_no_finding(&stack);
+        what_roles_may_do(&stack).await;
+        who_assumes_a_role(&stack).await;
+        mappings(&stack).await;
+        functions(&stack).await;
+        queues(&stack).await;
+        tables(&stack).await;
+        waits(&stack, &proxy).await;
+        schedules_and_logs(&stack).await;
+        alarms(&stack).await;
+        a_healthy_stack_has_no_finding(&stack);
+    }
+}
+
+/// The checks, and for each whether an emulator can answer all of it.
+const CHECKS: [(&str, bool); 10] = [
+    ("parts", false),
+    ("roles", false),
+    ("runtime", false),
+    ("polling", true),
+    ("schedules", true),
+    ("queue setup", true),
+    ("table setup", false),
+    ("machine", true),
+    ("alarm rules", true),
+    ("logs", true),
+];
+
+/// What an emulator cannot answer is unchecked with its reason, and is not reported as well.
+fn a_healthy_stack_has_no_finding(stack: &TestStack) {
+    assert_eq!(found(stack), [""; 0]);
+    let done = stack.redial("verify");
+    assert!(done.stderr.contains("has no faults; "), "{}", done.stderr);
+    let lines = done.succeeds();
+    for (check, is_whole) in CHECKS {
+        let has = |label: &str| lines.lines().any(|line| line.starts_with(&format!("{label:<9}{check:<15}")));
+        assert_eq!((has("ok"), has("skipped")), (is_whole, !is_whole), "{check}: {lines}");
+    }
+    for reason in ["an emulator enforces no boundary", "keeps no continuous backups", "reserves none"] {
+        assert!(lines.contains(reason), "{reason}: {lines}");
+    }
+}
+
+/// What is found, with its severity.
+fn found(stack: &TestStack) -> Vec<String> {
+    let report = stack.redial("verify --json").json();
+    let checks = report["checks"].as_array().expect("checks").iter();
+    let findings = checks.flat_map(|check| check["findings"].as_array().expect("findings"));
+    let shown = findings.map(|finding| {
+        assert!(finding["do"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{finding}");
+        format!("{}: {}", finding["severity"].as_str().unwrap_or(""), finding["found"].as_str().unwrap_or(""))
+    });
+    shown.collect()
+}
+
+#[track_caller]
+fn finds_alone(stack: &TestStack, words: &str) {
+    let found = found(stack);
+    assert!(matches!(&found[..], [only] if only.contains(words)), "expected {words:?}, found {found:#?}");
+}
+
+/// The resource's name in the account, by its name in the template.
+async fn deployed_as(stack: &TestStack, resource: &str) -> String {
+    let client = aws_sdk_cloudformation::Client::new(&stack.stack().sdk_config());
+    let name = stack.variables(&stack.description().functions.dispatch).await["REDIAL_STACK"].clone();
+    let listed = client.describe_stack_resource().stack_name(name).logical_resource_id(resource).send().await;
+    let detail = listed.expect("CloudFormation answers").stack_resource_detail.expect("a resource");
+    detail.physical_resource_id.expect("its name")
+}
+
+fn iam(stack: &TestStack) -> aws_sdk_iam::Client {
+    aws_sdk_iam::Client::new(&stack.stack().sdk_config())
+}
+
+async fn what_roles_may_do(stack: &TestStack) {
+    let iam = iam(stack);
+    let dispatch = deployed_as(stack, "DispatchRole").await;
+    let put = async |policy: &str, document: &str| {
+        let put = iam.put_role_policy().role_name(&dispatch).policy_name(policy).policy_document(document);
+        put.send().await.expect("IAM takes it");
+    };
+    let read = iam.get_role_policy().role_name(&dispatch).policy_name("dispatch").send().await;
+    let healthy = decoded(read.expect("the template's policy").policy_document());
+    let mut less: Value = serde_json::from_str(&healthy).expect("JSON");
+    let statements = less["Statement"].as_array_mut().expect("statements");
+    statements.retain(|statement| statement["Sid"] != "StartWait");
+    put("dispatch", &less.to_string()).await;
+    finds_alone(stack, "fault: DispatchRole may not states:StartExecution on stateMachine:");
+
+    let mut narrower: Value = serde_json::from_str(&healthy).expect("JSON");
+    let statements = narrower["Statement"].as_array_mut().expect("statements");
+    let ledger = statements.iter_mut().find(|it| it["Sid"] == "Ledger").expect("the template's statement");
+    ledger["Action"] = json!(["dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"]);
+    put("dispatch", &narrower.to_string()).await;
+    finds_alone(stack, "fault: DispatchRole may not dynamodb:UpdateItem on table/");
+    put("dispatch", &healthy).await;
+
+    let allow = |effect: &str| {
+        json!({"Version": "2012-10-17", "Statement": [
+            {"Effect": effect, "Action": "secretsmanager:PutSecretValue", "Resource": "*"},
+        ]})
+    };
+    put("more", &allow("Allow").to_string()).await;
+    finds_alone(stack, "warning: DispatchRole may secretsmanager:PutSecretValue on *");
+    put("more", &allow("Deny").to_string()).await;
+    finds_alone(stack, "fault: DispatchRole is denied secretsmanager:PutSecretValue on *");
+    let delete = iam.delete_role_policy().role_name(&dispatch).policy_name("more");
+    delete.send().await.expect("IAM takes it");
+}
+
+/// IAM returns documents encoded for a URL.
+fn decoded(text: &str) -> String {
+    let url = reqwest::Url::parse(&format!("http://x/?d={}", text.replace('+', "%2B"))).expect("a URL");
+    url.query_pairs().next().expect("a document").1.into_owned()
+}
+
+async fn who_assumes_a_role(stack: &TestStack) {
+    let iam = iam(stack);
+    let role = deployed_as(stack, "CleanupRole").await;
+    let trust = |principal: &Value| {
+        let statement = json!({"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"});
+        json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
+    };
+    let update = async |document: String| {
+        let update = iam.update_assume_role_policy().role_name(&role).policy_document(document);
+        update.send().await.expect("IAM takes it");
+    };
+    update(trust(&json!("*"))).await;
+    finds_alone(stack, "fault: the trust policy of CleanupRole is not the template's");
+    update(trust(&json!({"Service": "lambda.amazonaws.com"}))).await;
+}
+
+async fn mappings(stack: &TestStack) {
+    let queues = stack.queues();
+    stack.set_mappings(Some(&queues.retry), false).await;
+    finds_alone(stack, "fault: the mapping from the retry queue to dispatch is disabled");
+    stack.set_mappings(Some(&queues.retry), true).await;
+
+    let all = stack.lambda.list_event_source_mappings().send().await.expect("Lambda answers");
+    let name = queues.ingest.rsplit('/').next().expect("a name");
+    let of_ingest = |arn: &str| arn.ends_with(&format!(":{name}"));
+    let mapping = all.event_source_mappings().iter().find(|it| it.event_source_arn().is_some_and(of_ingest));
+    let uuid = mapping.and_then(|it| it.uuid()).expect("the ingest queue's mapping");
+    let update = || stack.lambda.update_event_source_mapping().uuid(uuid);
+    update().set_function_response_types(Some(Vec::new())).send().await.expect("Lambda takes it");
+    finds_alone(
+        stack,
+        "fault: the mapping from the ingest queue to dispatch does not report batch item failures",
+    );
+    let reports = update().function_response_types(FunctionResponseType::ReportBatchItemFailures);
+    reports.send().await.expect("Lambda takes it");
+
+    update().batch_size(1).send().await.expect("Lambda takes it");
+    finds_alone(
+        stack,
+        "fault: BatchSize of the mapping Ingest of DispatchFunction is 1; the template has 10",
+    );
+    update().batch_size(10).send().await.expect("Lambda takes it");
+
+    let scaled = |maximum| ScalingConfig::builder().maximum_concurrency(maximum).build();
+    update().scaling_config(scaled(2)).send().await.expect("Lambda takes it");
+    finds_alone(
+        stack,
+        "fault: MaximumConcurrency of the mapping Ingest of DispatchFunction is 2; the template has 20",
+    );
+    update().scaling_config(scaled(20)).send().await.expect("Lambda takes it");
+}
+
+async fn functions(stack: &TestStack) {
+    let dispatch = &stack.description().functions.dispatch;
+    let update = || stack.lambda.update_function_configuration().function_name(dispatch);
+    update().timeout(28).send().await.expect("Lambda takes it");
+    stack.until_dispatch_is_updated().await;
+    finds_alone(stack, "fault: Timeout of DispatchFunction is 28; the template has 30");
+    update().timeout(30).memory_size(128).send().await.expect("Lambda takes it");
+    stack.until_dispatch_is_updated().await;
+    finds_alone(stack, "warning: MemorySize of DispatchFunction is 128; the template has 256");
+    update().memory_size(256).send().await.expect("Lambda takes it");
+    stack.until_dispatch_is_updated().await;
+
+    let put = async |setting| {
+        let put = stack.lambda.put_function_recursion_config().function_name(dispatch);
+        put.recursive_loop(setting).send().await.expect("Lambda takes it");
+    };
+    put(RecursiveLoop::Terminate).await;
+    finds_alone(stack, "fault: the recursion setting of dispatch is Terminate");
+    put(RecursiveLoop::Allow).await;
+}
+
+async fn queues(stack: &TestStack) {
+    let ingest = &stack.queues().ingest;
+    let read = stack.sqs.get_queue_attributes().queue_url(ingest).attribute_names(QueueAttributeName::All);
+    let healthy = read.send().await.expect("SQS answers").attributes.expect("attributes");
+    for (name, value, words) in [
+        (VisibilityTimeout, "20", "fault: the visibility timeout of the ingest queue is 20 s"),
+        (RedrivePolicy, "", "fault: the ingest queue has no redrive policy"),
+        (DelaySeconds, "60", "fault: DelaySeconds of IngestQueue is 60; the template has 0"),
+        (Policy, "", "fault: the policy of IngestQueue does not require TLS"),
+    ] {
+        for (value, is_planted) in [(value, true), (&healthy[&name], false)] {
+            let set = stack.sqs.set_queue_attributes().queue_url(ingest).attributes(name.clone(), value);
+            set.send().await.expect("SQS takes it");
+            if is_planted {
+                finds_alone(stack, words);
+            }
+        }
+    }
+}
+
+async fn tables(stack: &TestStack) {
+    let set = async |enabled| {
+        let expiry = aws_sdk_dynamodb::types::TimeToLiveSpecification::builder();
+        let expiry = expiry.attribute_name("expires_at").enabled(enabled).build().expect("complete");
+        let update = stack.dynamodb.update_time_to_live().table_name(&stack.tables().deliveries);
+        update.time_to_live_specification(expiry).send().await.expect("DynamoDB takes it");
+    };
+    set(false).await;
+    finds_alone(stack, "fault: items of the table of deliveries do not expire");
+    set(true).await;
+}
+
+async fn waits(stack: &TestStack, proxy: &FaultProxy) {
+    let arn = &stack.description().state_machine;
+    let described =
+        stack.sfn.describe_state_machine().state_machine_arn(arn).send().await.expect("it is there");
+    let healthy = described.definition();
+    let endless = healthy.replace("sqs:sendMessage", "sqs:purgeQueue");
+    let update = async |definition: &str| {
+        let update = stack.sfn.update_state_machine().state_machine_arn(arn).definition(definition);
+        update.send().await.expect("Step Functions takes it");
+    };
+    update(&endless).await;
+    finds_alone(stack, "fault: the definition of WaitStateMachine is not infra/wait.asl.json");
+    update(healthy).await;
+
+    // Its type cannot be changed, so that AWS's answer for another machine stands in for it.
+    let express = json!({
+        "stateMachineArn": arn, "name": "w", "status": "ACTIVE", "definition": healthy,
+        "roleArn": described.role_arn(), "type": "EXPRESS", "creationDate": 1_700_000_000.0,
+    });
+    let is_described = |call: &redial_testkit::proxy::Call| call.operation == "DescribeStateMachine";
+    proxy.when(is_described, Fault::Status(200, express.to_string()));
+    finds_alone(stack, "fault: Type of WaitStateMachine is EXPRESS; the template has STANDARD");
+    proxy.reset();
+}
+
+async fn schedules_and_logs(stack: &TestStack) {
+    let rule = deployed_as(stack, "CleanupFunctionSweepWaits").await;
+    let events = aws_sdk_eventbridge::Client::new(&stack.stack().sdk_config());
+    events.disable_rule().name(&rule).send().await.expect("EventBridge takes it");
+    finds_alone(
+        stack,
+        "fault: State of the schedule CleanupFunctionSweepWaits is DISABLED; the template has ENABLED",
+    );
+    events.enable_rule().name(&rule).send().await.expect("EventBridge takes it");
+
+    let group = deployed_as(stack, "DispatchLogs").await;
+    for (days, is_planted) in [(1, true), (30, false)] {
+        let put = stack.logs.put_retention_policy().log_group_name(&group).retention_in_days(days);
+        put.send().await.expect("CloudWatch Logs takes it");
+        if is_planted {
+            finds_alone(stack, "warning: RetentionInDays of DispatchLogs is 1; the template has 30");
+        }
+    }
+}
+
+async fn alarms(stack: &TestStack) {
+    let cloudwatch = aws_sdk_cloudwatch::Client::new(&stack.stack().sdk_config());
+    let name = deployed_as(stack, "QuarantineDepthAlarm").await;
+    let described = cloudwatch.describe_alarms().alarm_names(&name).send().await.expect("CloudWatch answers");
+    let alarm = described.metric_alarms.unwrap_or_default().pop().expect("the alarm");
+    let put = async |threshold| {
+        let put = cloudwatch.put_metric_alarm().alarm_name(&name);
+        let put = put.set_alarm_description(alarm.alarm_description.clone());
+        let put = put.set_namespace(alarm.namespace.clone()).set_metric_name(alarm.metric_name.clone());
+        let put = put.set_dimensions(alarm.dimensions.clone()).set_statistic(alarm.statistic.clone());
+        let put = put.set_period(alarm.period).set_evaluation_periods(alarm.evaluation_periods);
+        let put = put.set_datapoints_to_alarm(alarm.datapoints_to_alarm);
+        let put = put.set_comparison_operator(alarm.comparison_operator.clone());
+        let put = put.set_treat_missing_data(alarm.treat_missing_data.clone());
+        put.threshold(threshold).send().await.expect("CloudWatch takes it");
+    };
+    put(1_000_000.0).await;
+    finds_alone(stack, "fault: Threshold of QuarantineDepthAlarm is 1000000; the template has ");
+    cloudwatch.delete_alarms().alarm_names(&name).send().await.expect("CloudWatch takes it");
+    finds_alone(stack, "fault: alarms were deleted: QuarantineDepthAlarm");
+    put(alarm.threshold.expect("a threshold")).await;
+}
