@@ -57,7 +57,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         rule: "cleanup hears of each endpoint that is gone",
         file: "shared/engine/src/deliver/health.rs",
         find: "acknowledgements.extend(self.send(gone.iter().map(reference).collect()).await);",
-        replace: "let _ = self.send(gone.iter().map(reference).collect()).await;\n        gone.iter().for_each(|(job, _, _)| acknowledgements.acknowledged(job.place));",
+        replace: "let _ = self.send(gone.iter().map(reference).collect()).await;\n        gone.iter().for_each(|it| acknowledgements.acknowledged(it.job.place));",
     },
     Mutant {
         name: "a body is absent at once",

@@ -44,8 +44,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a throttled put is acknowledged",
         rule: "what there is no room for hops",
         file: WAITS,
-        find: "Err(error) if error.throttled => throttled.push(it),",
-        replace: "Err(error) if error.throttled => acknowledgements.acknowledged(it.place),",
+        find: "let hops = throttled.into_iter().map(|it| {",
+        replace: "std::mem::take(&mut throttled).into_iter().for_each(|it| acknowledgements.acknowledged(it.place));\n        let hops = throttled.into_iter().map(|it| {",
     },
     Mutant {
         name: "a release delays what it sends for another minute",
