@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -44,6 +44,7 @@ pub(super) struct Watch<'a> {
     parked_now: HashSet<String>,
     /// The buckets that ids were ever seen in.
     parked: BTreeMap<String, String>,
+    parking_read: Option<Instant>,
     /// Ids of unreadable bodies that have their letter.
     described: HashSet<String>,
     not_empty: Vec<&'static str>,
@@ -57,6 +58,7 @@ impl<'a> Watch<'a> {
             states: HashMap::new(),
             parked_now: HashSet::new(),
             parked: BTreeMap::new(),
+            parking_read: None,
             described: HashSet::new(),
             not_empty: Vec::new(),
         }
@@ -109,11 +111,8 @@ impl<'a> Watch<'a> {
     }
 
     async fn look(&mut self, deliveries: &[Delivery]) -> Result<(), Failure> {
-        let tables = &self.harness.description().tables;
-        let (entries, parked) = futures_util::try_join!(
-            self.scan(&tables.deliveries, &["id", "state"]),
-            self.scan(&tables.parked, &["pk", "sk"]),
-        )?;
+        self.look_at_parking().await?;
+        let entries = self.scan(&self.harness.description().tables.deliveries, &["id", "state"]).await?;
         for entry in &entries {
             if let Some((id, state)) = text(entry, "id").zip(text(entry, "state").and_then(State::from_label))
             {
@@ -128,7 +127,27 @@ impl<'a> Watch<'a> {
         for delivery in deliveries.iter().filter(is_open).collect::<Vec<_>>() {
             let entry = self.harness.ledger.get(&delivery.key()).await.map_err(Failure::from)?;
             self.states.extend(entry.map(|entry| (delivery.id.clone(), entry.state)));
+            self.look_at_parking().await?;
         }
+        for delivery in deliveries.iter().filter(|it| it.scenario.manner == Manner::CutOff) {
+            if !self.described.contains(&delivery.id)
+                && super::evidence::description(self.harness, delivery).await?.is_some()
+            {
+                self.described.insert(delivery.id.clone());
+            }
+            self.look_at_parking().await?;
+        }
+        Ok(())
+    }
+
+    /// Unless it was read within the interval. A wait of five seconds is seen only while it lasts, and LocalStack takes longer than
+    /// that to answer for each open message.
+    async fn look_at_parking(&mut self) -> Result<(), Failure> {
+        if self.parking_read.is_some_and(|read| read.elapsed() < INTERVAL) {
+            return Ok(());
+        }
+        let parked = self.scan(&self.harness.description().tables.parked, &["pk", "sk"]).await?;
+        self.parking_read = Some(Instant::now());
         self.parked_now.clear();
         for item in &parked {
             let bucket = text(item, "pk").and_then(|shard| shard.split_once('.')).map(|(bucket, _)| bucket);
@@ -136,13 +155,6 @@ impl<'a> Watch<'a> {
             if let Some((id, bucket)) = id.zip(bucket) {
                 self.parked_now.insert(id.to_owned());
                 self.parked.insert(id.to_owned(), bucket.to_owned());
-            }
-        }
-        for delivery in deliveries.iter().filter(|it| it.scenario.manner == Manner::CutOff) {
-            if !self.described.contains(&delivery.id)
-                && super::evidence::description(self.harness, delivery).await?.is_some()
-            {
-                self.described.insert(delivery.id.clone());
             }
         }
         Ok(())
