@@ -6,15 +6,16 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName::{
     ApproximateNumberOfMessages, ApproximateNumberOfMessagesDelayed, ApproximateNumberOfMessagesNotVisible,
 };
-use redial_core::ledger::State;
-use redial_engine::ports::LedgerReader as _;
+use redial_adapters::system::System;
+use redial_core::{ledger::State, time::Timestamp};
+use redial_engine::ports::{Clock as _, LedgerReader as _};
 
 use super::{
     harness::Harness,
@@ -44,7 +45,7 @@ pub(super) struct Watch<'a> {
     parked_now: HashSet<String>,
     /// The buckets that ids were ever seen in.
     parked: BTreeMap<String, String>,
-    parking_read: Option<Instant>,
+    parking_read: Option<Timestamp>,
     /// Ids of unreadable bodies that have their letter.
     described: HashSet<String>,
     not_empty: Vec<&'static str>,
@@ -143,11 +144,11 @@ impl<'a> Watch<'a> {
     /// Unless it was read within the interval. A wait of five seconds is seen only while it lasts, and LocalStack takes longer than
     /// that to answer for each open message.
     async fn look_at_parking(&mut self) -> Result<(), Failure> {
-        if self.parking_read.is_some_and(|read| read.elapsed() < INTERVAL) {
+        if self.parking_read.is_some_and(|read| System.now().since(read) < INTERVAL) {
             return Ok(());
         }
         let parked = self.scan(&self.harness.description().tables.parked, &["pk", "sk"]).await?;
-        self.parking_read = Some(Instant::now());
+        self.parking_read = Some(System.now());
         self.parked_now.clear();
         for item in &parked {
             let bucket = text(item, "pk").and_then(|shard| shard.split_once('.')).map(|(bucket, _)| bucket);
