@@ -9,11 +9,20 @@ mod traffic;
 
 use std::{fs, path::PathBuf};
 
-use clap::Args;
+use clap::{Args, Command, FromArgMatches as _};
 use serde_json::json;
 
 use self::{bill::Bill, line::Line, month::Alarms, prices::Prices, traffic::Traffic};
 use crate::{failure::Failure, terminal::print};
+
+/// What messages cost that are each in a batch of its own, retried once, and of which half become a dead letter: list prices, in USD.
+pub(crate) fn of_single_messages(messages: u64) -> f64 {
+    let counts = ["cost", "--batch=1", "--retry-rate=1", "--dead-letter-rate=0.5", "--long-wait-rate=0.1"];
+    let counts = counts.map(str::to_owned).into_iter().chain([format!("--messages={messages}")]);
+    let matches = Traffic::augment_args(Command::new("cost")).get_matches_from(counts);
+    let traffic = Traffic::from_arg_matches(&matches).expect("invariant: these are arguments of it");
+    Bill::of(&traffic, Alarms::Basic, &Prices::list()).traffic_usd
+}
 
 /// Estimates the cost of a number of deliveries, service by service
 ///

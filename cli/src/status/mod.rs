@@ -8,6 +8,8 @@ use std::{ops::RangeInclusive, time::Duration};
 use clap::Args;
 use redial_core::identity::DeliveryId;
 
+pub(crate) use self::delivery::standing;
+
 use self::delivery::Standing;
 use crate::{
     arguments,
@@ -106,7 +108,7 @@ struct Delivery {
 
 impl Delivery {
     async fn standing(&self) -> Result<Option<Standing>, Failure> {
-        delivery::standing(&self.target, &self.tenant, &self.id).await
+        standing(&self.target, &self.tenant, &self.id).await
     }
 
     async fn wait(&self, seconds: u64) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ mod functions;
 mod parts;
 mod queues;
 mod release;
+mod roads;
 mod roles;
 mod settings;
 mod tables;
@@ -18,7 +19,7 @@ mod waits;
 use clap::Args;
 use futures_util::join;
 
-use self::release::Release;
+use self::{release::Release, roads::Roads};
 use crate::{
     doctor::{Diagnosis, Report, Stack, examine, show},
     failure::Failure,
@@ -33,8 +34,13 @@ use crate::{
 /// and policy; the tables' keys, indexes and continuous backups; the state machine's type, definition and role; the schedules;
 /// the alarms' rules; and how long logs are kept.
 ///
-/// It reads and changes nothing, sends no message, and costs nothing. Emulators enforce none of this, so only this command shows
+/// That reads and changes nothing, sends no message, and costs nothing. Emulators enforce none of this, so only this command shows
 /// it, and only in your own account: what an emulator cannot answer is reported as skipped, with the reason.
+///
+/// --roads also sends one webhook down every road: delivered, by the bulk lane, retried after a 503, held back by a Retry-After, ended by
+/// a 410, given up as a dead letter, scheduled, and with --long-wait one that waits in Step Functions for 16 minutes. They go
+/// to a receiver that is deployed as a stack of its own, verifies their signatures, and is removed at the end, also on Ctrl-C. The
+/// price is stated first, and a confirmation asked for. Web push is not sent: the receiver is no push service that a stack may push to.
 ///
 /// A fault loses, delays or refuses messages, now or when something else goes wrong. A warning is worth a look; a permission
 /// that the template does not have is one.
@@ -47,6 +53,7 @@ use crate::{
 Examples:
   redial verify --stack redial
   redial verify --stack redial --json > verified.json
+  redial verify --stack redial --roads --yes
 
 A permission that was removed by hand:
   fault    roles          CleanupRole may not dynamodb:DeleteItem on table/redial-Subscriptions, and the template lets it
@@ -58,14 +65,25 @@ pub(crate) struct Verify {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    roads: Roads,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
 impl Verify {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.roads.roads {
+            self.roads.is_possible()?;
+        }
         let stack = Stack::read(self.target.resolve().await?).await;
+        if self.roads.roads {
+            self.roads.ask(&stack.target)?;
+        }
         let (mut reports, compared) = join!(examine(&stack), compared(&stack));
         reports.extend(compared);
+        if self.roads.roads {
+            reports.push(self.roads.run(&stack).await);
+        }
         show(&Diagnosis { stack: stack.name, reports }, self.json)
     }
 }

@@ -2,7 +2,10 @@
 
 use aws_sdk_lambda::types::{FunctionResponseType, RecursiveLoop, ScalingConfig};
 use aws_sdk_sqs::types::QueueAttributeName::{self, DelaySeconds, Policy, RedrivePolicy, VisibilityTimeout};
-use redial_testkit::proxy::{Fault, FaultProxy};
+use redial_testkit::{
+    https_front::HttpsFront,
+    proxy::{Fault, FaultProxy},
+};
 
 use crate::prelude::*;
 
@@ -299,4 +302,71 @@ async fn alarms(stack: &TestStack) {
     cloudwatch.delete_alarms().alarm_names(&name).send().await.expect("CloudWatch takes it");
     finds_alone(stack, "fault: alarms were deleted: QuarantineDepthAlarm");
     put(alarm.threshold.expect("a threshold")).await;
+}
+
+/// No server is there.
+const NOWHERE: &str = "https://localhost:1";
+
+#[tokio::test]
+async fn every_road_ends_as_it_has_to_and_the_receiver_is_removed() {
+    let front = HttpsFront::start().expect("a free port");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ca = folder.path().join("ca.pem");
+    std::fs::write(&ca, front.ca_pem()).expect("the folder is writable");
+    let stack = TestStack::up_with(|options| {
+        options.egress_allow = vec![front.origin().to_owned(), NOWHERE.to_owned()];
+        options.egress_ca = Some(ca);
+    });
+    let stack = stack.await;
+    let endpoint = &stack.description().endpoint;
+    front.lead_to(endpoint.trim_start_matches("http://").parse().expect("an address"));
+
+    let roads = |at: &str| {
+        let mut command = stack.command(format!("verify --roads --yes --json --receiver-at {at}"));
+        tokio::task::spawn_blocking(move || run(&mut command, ""))
+    };
+    let (well, ill) = tokio::join!(roads(front.origin()), roads(NOWHERE));
+    let (well, ill) = (well.expect("no panic"), ill.expect("no panic"));
+
+    assert!(well.stderr.contains("7 messages will be sent through"), "{}", well.stderr);
+    assert!(well.stderr.contains(" USD at list prices"), "{}", well.stderr);
+    let of_roads = |done: &Done| {
+        let checks = done.json()["checks"].take();
+        checks
+            .as_array()
+            .expect("checks")
+            .iter()
+            .find(|check| check["check"] == "roads")
+            .cloned()
+            .expect("roads")
+    };
+    let report = of_roads(&well);
+    assert_eq!(report["well"], "all 7 messages ended as they have to", "{report} {}", well.stderr);
+    assert_eq!((well.status, ill.status), (Some(0), Some(1)), "{}", well.stderr);
+    let report = of_roads(&ill);
+    let findings = report["findings"].as_array().expect("findings");
+    // The message that is to fail for good does so without a receiver, too.
+    assert_eq!(findings.len(), 6, "{report}");
+    let delivered =
+        "the road delivered: failed (retries_exhausted), attempt 2, dead letter; expected sent, attempt 1";
+    assert!(
+        findings.iter().any(|it| it["found"].as_str().is_some_and(|it| it.contains(delivered))),
+        "{report}"
+    );
+
+    let client = aws_sdk_cloudformation::Client::new(&stack.stack().sdk_config());
+    let stacks =
+        client.describe_stacks().send().await.expect("CloudFormation answers").stacks.unwrap_or_default();
+    let names: Vec<_> = stacks.iter().filter_map(|it| it.stack_name()).collect();
+    assert!(names.len() == 1 && !names[0].contains("-verify-"), "{names:?}");
+    assert!(!stack.redial("dead-letters list").stdout.contains("redial-verify-"), "none is left");
+}
+
+#[tokio::test]
+async fn roads_are_not_walked_without_confirmation_or_a_way_to_the_receiver() {
+    let stack = TestStack::shared_idle().await;
+    let said = run(&mut stack.command("verify --roads"), "").ends_with(2);
+    assert!(said.contains("pass --yes to send messages without confirmation"), "{said}");
+    let said = run(&mut stack.command("verify --roads --yes"), "").ends_with(2);
+    assert!(said.contains("give --receiver-at"), "{said}");
 }

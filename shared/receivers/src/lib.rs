@@ -10,6 +10,7 @@ pub mod ambient;
 mod answer;
 pub mod background;
 mod fixture;
+pub mod https_front;
 pub mod journal;
 pub mod push_service;
 pub mod serve;

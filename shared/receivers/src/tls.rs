@@ -36,6 +36,11 @@ pub(crate) struct Identity {
 }
 
 pub(crate) fn identity() -> Result<Identity, StartError> {
+    identity_for(&["h2", "http/1.1"])
+}
+
+/// Of a server that speaks these protocols, the preferred one first.
+pub(crate) fn identity_for(protocols: &[&str]) -> Result<Identity, StartError> {
     let mut root = CertificateParams::default();
     root.distinguished_name.push(DnType::CommonName, "Redial receivers root");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -54,6 +59,6 @@ pub(crate) fn identity() -> Result<Identity, StartError> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     Ok(Identity { ca_pem: root.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) })
 }

@@ -18,6 +18,6 @@ pub mod proxy;
 pub mod template;
 
 pub use redial_function_host::runtime_api;
-pub use redial_receivers::{push_service, standard_webhooks, webhook_receiver};
+pub use redial_receivers::{https_front, push_service, standard_webhooks, webhook_receiver};
 
 use redial_receivers::{ambient, background, journal, serve};

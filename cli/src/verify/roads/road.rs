@@ -1,0 +1,114 @@
+//! The roads: what is sent, and how it has to end.
+//!
+//! The receiver answers by the clock, so the number of attempts shows when they were: one that comes before its Retry-After, or
+//! before its `deliver_at`, is refused, and the message needs another one.
+
+use std::time::Duration;
+
+use redial_core::{lane::Lane, time::Timestamp};
+use serde_json::{Value, json};
+
+/// Never within a run.
+const FOR_EVER: i64 = 9_999_999_999;
+
+pub(super) struct Road {
+    /// Also the message's id.
+    pub(super) name: &'static str,
+    pub(super) proves: &'static str,
+    pub(super) lane: Lane,
+    /// What the receiver is asked to answer.
+    query: String,
+    retry: Value,
+    deliver_at: Option<Timestamp>,
+    pub(super) expected: End,
+    /// How long it may take.
+    pub(super) limit: Duration,
+}
+
+/// How a delivery ended, or has to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct End {
+    /// `sent`, `failed`; nothing before its first attempt.
+    pub(super) state: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) attempt: Option<u64>,
+    pub(super) dead_letters: usize,
+}
+
+impl End {
+    fn sent(attempt: u64) -> Self {
+        Self { state: Some("sent".to_owned()), reason: None, attempt: Some(attempt), dead_letters: 0 }
+    }
+
+    fn failed(reason: &str, attempt: u64) -> Self {
+        let (state, reason) = (Some("failed".to_owned()), Some(reason.to_owned()));
+        Self { state, reason, attempt: Some(attempt), dead_letters: 1 }
+    }
+
+    pub(super) fn in_words(&self) -> String {
+        let state = self.state.as_deref().unwrap_or("no delivery");
+        let reason = self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let attempt = self.attempt.map(|attempt| format!(", attempt {attempt}")).unwrap_or_default();
+        let letters = if self.dead_letters == 0 { "" } else { ", dead letter" };
+        format!("{state}{reason}{attempt}{letters}")
+    }
+}
+
+impl Road {
+    pub(super) fn message(&self, tenant: &str, receiver: &str) -> Value {
+        let url = format!("{receiver}/{}?{}", self.name, self.query);
+        let mut message = json!({
+            "tenant": tenant, "id": self.name, "to": {"webhook": {"url": url}}, "payload": {"road": self.name},
+            "retry": self.retry, "ttl": 86_400,
+        });
+        if let Some(at) = self.deliver_at {
+            message["deliver_at"] = at.to_rfc3339_seconds().into();
+        }
+        message
+    }
+}
+
+/// All roads, for a run that begins now. The last takes a quarter of an hour longer than the others.
+pub(super) fn roads(now: Timestamp, with_a_long_wait: bool) -> Vec<Road> {
+    let at = |secs: u64| now.plus(Duration::from_secs(secs));
+    let road = |name, proves, query: String, expected| Road {
+        name,
+        proves,
+        lane: Lane::Transactional,
+        query,
+        retry: json!({"retry_delays": [5], "jitter": "none"}),
+        deliver_at: None,
+        expected,
+        limit: Duration::from_secs(180),
+    };
+    let until = |status: u16, secs: i64| format!("status={status}&until={secs}");
+    let scheduled = |name, proves, secs| Road {
+        deliver_at: Some(at(secs)),
+        limit: Duration::from_secs(secs + 300),
+        ..road(name, proves, until(500, at(secs).as_secs()), End::sent(1))
+    };
+    let mut roads = vec![
+        road("delivered", "a message arrives, signed", String::new(), End::sent(1)),
+        Road { lane: Lane::Bulk, ..road("bulk", "the bulk lane delivers", String::new(), End::sent(1)) },
+        road("retried", "a 503 is retried after its delay", until(503, at(4).as_secs()), End::sent(2)),
+        road(
+            "retry-after",
+            "a Retry-After is kept, and no attempt comes before it",
+            format!("{}&wait=1", until(429, at(20).as_secs())),
+            End::sent(2),
+        ),
+        road("gone", "a 410 ends a message", until(410, FOR_EVER), End::failed("gone", 1)),
+        road(
+            "exhausted",
+            "a message that fails for good becomes a dead letter",
+            until(500, FOR_EVER),
+            End::failed("retries_exhausted", 2),
+        ),
+        scheduled("scheduled", "a message waits for its time, and not less", 30),
+    ];
+    if with_a_long_wait {
+        let proves = "a message waits in Step Functions for 16 minutes";
+        roads.push(scheduled("long-wait", proves, 16 * 60));
+    }
+    roads
+}
