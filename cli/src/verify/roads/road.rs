@@ -1,7 +1,8 @@
 //! The roads: what is sent, and how it has to end.
 //!
 //! The receiver answers by the clock, so the number of attempts shows when they were: one that comes before its Retry-After, or
-//! before its `deliver_at`, is refused, and the message needs another one.
+//! before its `deliver_at`, is refused, and the message needs another one. What is to be refused once has [`FIRST`] to get there,
+//! through functions that may have to start and queues that are polled.
 
 use std::time::Duration;
 
@@ -10,6 +11,12 @@ use serde_json::{Value, json};
 
 /// Never within a run.
 const FOR_EVER: i64 = 9_999_999_999;
+
+/// Seconds, from the run's begin, in which a first attempt is refused that has to be.
+const FIRST: u64 = 30;
+
+/// Seconds until a retry: it comes after them, however late the first attempt was.
+const DELAY: u64 = FIRST + 5;
 
 pub(super) struct Road {
     /// Also the message's id.
@@ -76,7 +83,7 @@ pub(super) fn roads(now: Timestamp, with_a_long_wait: bool) -> Vec<Road> {
         proves,
         lane: Lane::Transactional,
         query,
-        retry: json!({"retry_delays": [5], "jitter": "none"}),
+        retry: json!({"retry_delays": [DELAY], "jitter": "none"}),
         deliver_at: None,
         expected,
         limit: Duration::from_secs(180),
@@ -90,11 +97,11 @@ pub(super) fn roads(now: Timestamp, with_a_long_wait: bool) -> Vec<Road> {
     let mut roads = vec![
         road("delivered", "a message arrives, signed", String::new(), End::sent(1)),
         Road { lane: Lane::Bulk, ..road("bulk", "the bulk lane delivers", String::new(), End::sent(1)) },
-        road("retried", "a 503 is retried after its delay", until(503, at(4).as_secs()), End::sent(2)),
+        road("retried", "a 503 is retried after its delay", until(503, at(FIRST).as_secs()), End::sent(2)),
         road(
             "retry-after",
             "a Retry-After is kept, and no attempt comes before it",
-            format!("{}&wait=1", until(429, at(20).as_secs())),
+            format!("{}&wait=1", until(429, at(FIRST).as_secs())),
             End::sent(2),
         ),
         road("gone", "a 410 ends a message", until(410, FOR_EVER), End::failed("gone", 1)),
@@ -104,7 +111,7 @@ pub(super) fn roads(now: Timestamp, with_a_long_wait: bool) -> Vec<Road> {
             until(500, FOR_EVER),
             End::failed("retries_exhausted", 2),
         ),
-        scheduled("scheduled", "a message waits for its time, and not less", 30),
+        scheduled("scheduled", "a message waits for its time, and not less", FIRST),
     ];
     if with_a_long_wait {
         let proves = "a message waits in Step Functions for 16 minutes";
