@@ -1,6 +1,6 @@
 //! The ports in memory, under watch.
 
-use redial_core::ledger::{Ask, Entry, Fence, Record, State};
+use redial_core::ledger::{Ask, Entry, Fence, Record, State, batch};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
 use redial_core::wait::Shard;
@@ -33,8 +33,9 @@ impl Ledger for WatchedLedger {
             let mut memo = self.watch.memo();
             claims.iter().for_each(|claim| memo.finds_nothing(claim, &state));
             let found = |ask: &Ask| {
-                let own = state.ledger.own(&ask.key).map(|own| own.lease_token.clone());
-                (memo.claims(ask, state.known(&ask.key).as_ref(), state.now), own)
+                let own = state.ledger.own(&ask.key);
+                let former = own.filter(|own| own.lease_token != ask.lease_token).cloned();
+                (memo.claims(ask, state.known(&ask.key).as_ref(), state.now), former)
             };
             asks.iter().map(found).unzip()
         };
@@ -53,10 +54,18 @@ impl Ledger for WatchedLedger {
         for (((ask, answer), carried), before) in asks.iter().zip(&answers).zip(carried).zip(before) {
             let (at, is_closed) = {
                 let state = self.memory.state();
-                (state.now, before.is_some_and(|token| state.ledger.is_closed(&token)))
+                (state.now, before.as_ref().is_some_and(|former| state.ledger.is_closed(&former.lease_token)))
             };
             if is_closed && matches!(answer, Ok(ClaimAnswer::Granted { .. })) {
                 self.watch.saw(Situation::BatchClosed);
+            }
+            if let Some(former) = before.filter(|former| !is_closed && batch::may_be_listed(former))
+                && matches!(answer, Ok(ClaimAnswer::Granted { in_doubt: true, .. }))
+            {
+                let (key, token) = (&ask.key, &former.lease_token);
+                self.watch
+                    .memo()
+                    .violated(format!("{key} was taken over while the batch of {token} is open"));
             }
             self.watch.memo().claimed(ask, answer, carried);
             self.ends(ask, answer);
