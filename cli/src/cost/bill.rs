@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use redial_adapters::success_logs::{SAMPLE, SuccessLogs};
-use redial_core::{audience, ledger::DEDUPE_WINDOW};
+use redial_core::{audience, ledger::DEDUPE_WINDOW, page::WAVE};
 
 use super::counts::{
     ACKNOWLEDGEMENT, AUDIENCE, BY_API, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE,
-    PAGE_BY_ONE_MESSAGE, RECORD_OF_SUCCESSES, RETRY,
+    PAGE_BY_ONE_MESSAGE, PAGE_LOG_BYTES, RECIPIENT_LOG_BYTES, RECORD_OF_SUCCESSES, RETRY,
 };
 use super::line::{Line, MILLION, line};
 use super::month::{Alarms, busy, idle};
@@ -150,8 +150,15 @@ impl Bill {
         };
         // What is retried or given up did not succeed. A dead letter is a line of its own, and so is a request.
         let failures = (retries + letters).min(attempts);
-        let lines_of_attempts = failures + (attempts - failures) * logged;
+        // Of a page, the successes of a wave have one line together.
+        let share_of_pages = if messages > 0.0 { on_pages / messages } else { 0.0 };
+        let successes_of_pages = (on_pages - failures * share_of_pages).max(0.0);
+        let lines_of_attempts = failures + (attempts - failures - successes_of_pages).max(0.0) * logged;
+        let wave = f64::from(u16::try_from(WAVE).unwrap_or(u16::MAX));
+        let lines_of_waves = successes_of_pages / wave * (1.0 - (1.0 - logged).powf(wave));
         let log_gb = ((lines_of_attempts + letters + requests) * f64::from(log_bytes)
+            + successes_of_pages * logged * f64::from(RECIPIENT_LOG_BYTES)
+            + lines_of_waves * f64::from(PAGE_LOG_BYTES)
             + (invocations + requests) * INVOCATION_LOG_BYTES)
             / 1e9;
         let out_gb = (attempts * (f64::from(payload_bytes) + POST_BYTES) + requests * RESPONSE_BYTES) / 1e9;
@@ -288,10 +295,11 @@ mod tests {
             let traffic = Traffic { messages: 0, audiences: 1, recipients: 1_000_000, ..TRAFFIC };
             bill(Traffic { audience_pages, success_logs, ..traffic }).traffic_usd
         };
-        let by_the_page = usd(true, SuccessLogs::Sampled);
-        assert!(by_the_page < 0.5, "{by_the_page}");
-        assert!(usd(false, SuccessLogs::Sampled) > 2.0 * by_the_page);
-        assert!(usd(true, SuccessLogs::All) < 0.75, "a log line for each recipient is 30 cents");
+        let by_the_page = [SuccessLogs::All, SuccessLogs::Sampled, SuccessLogs::None].map(|it| usd(true, it));
+        assert!(by_the_page.iter().all(|usd| *usd < 0.45), "{by_the_page:?}");
+        assert!(by_the_page.is_sorted_by(|one, other| one > other), "{by_the_page:?}");
+        assert!(usd(false, SuccessLogs::All) > 3.0 * by_the_page[0]);
+        assert!(usd(false, SuccessLogs::Sampled) > 3.0 * by_the_page[1]);
         let bill = bill(Traffic {
             messages: 0,
             audiences: 1,

@@ -32,7 +32,7 @@ pub const LONG_WAIT: Counts = Counts { sqs_requests: 0, write_units: 21, read_un
 pub const BY_API: Counts = Counts { sqs_requests: 0, write_units: 20, read_units: 10, invocations: 0 };
 
 /// Ten acknowledgements of browsers, each in a request of its own: an attribute of the delivery's entry. With a queue for events, a send
-/// and a read each besides.
+/// and a read each besides. Of a recipient of a page it is an item of its own, and those reads are of its page.
 pub const ACKNOWLEDGEMENT: Counts =
     Counts { sqs_requests: 0, write_units: 10, read_units: 0, invocations: 0 };
 
@@ -48,6 +48,11 @@ pub const PAGE: Counts = Counts { sqs_requests: 0, write_units: 1, read_units: 4
 /// before and after each wave. Receivers that do not answer within 100 ms of one another need a write for each time that they do.
 pub const PAGE_BY_ONE_MESSAGE: Counts =
     Counts { sqs_requests: 3, write_units: 9, read_units: 102, invocations: 1 };
+
+/// Bytes of the log line of the recipients of a page that were sent to together, and what each of them adds to its lists. A page has one
+/// for each wave; receivers that do not answer within 100 ms of one another need one for each time that they do.
+pub const PAGE_LOG_BYTES: u32 = 350;
+pub const RECIPIENT_LOG_BYTES: u32 = 30;
 
 /// What ten dead letters need besides the attempts that they end. References: sent to the dead-letter queue, received, deleted.
 /// Bodies: stored, and deleted by the sweep. Descriptions: stored; DynamoDB deletes them for free. Each item is in one index, too,

@@ -47,7 +47,7 @@ fn warning(message: &Message, now: Timestamp) -> Option<String> {
         To::Subscription(_) => dead(message, "it").map(|it| it + " if the subscription is a browser's"),
         // What is sealed is each recipient's own message, whose id is longer than most.
         To::Audience(_) => {
-            dead(message, "it").or_else(|| dead(&message.as_long_as_a_recipient_s(), "each recipient's"))
+            dead(message, "it").or_else(|| dead(&message.as_long_as_a_recipient_s(true), "each recipient's"))
         }
         To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| {
             "to.webhook.url: only public addresses are allowed, on port 443: it will become a dead letter \

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aws_config::{SdkConfig, timeout::TimeoutConfig};
 use redial_adapters::{
     access_dynamo::DynamoAccess,
+    acks_dynamo::DynamoAcks,
     audiences_dynamo::DynamoAudiences,
     aws_http::CaBundleError,
     config::Tables,
@@ -132,6 +133,10 @@ impl Target {
 
     pub(crate) fn audiences(&self) -> DynamoAudiences {
         DynamoAudiences::new(self.dynamodb(), self.tables.audiences.clone())
+    }
+
+    pub(crate) fn acks(&self) -> DynamoAcks {
+        DynamoAcks::new(self.dynamodb(), self.tables.deliveries.clone())
     }
 
     pub(crate) fn deliveries(&self) -> DynamoDeliveries {

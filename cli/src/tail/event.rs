@@ -3,12 +3,14 @@
 //! A log also has Lambda's lines (START, END, REPORT), metrics in CloudWatch's embedded format, and warnings of libraries. An
 //! event is a JSON object whose field `event` names a [`Kind`]; everything else is ignored.
 
-use redial_core::time::Timestamp;
-use serde_json::{Map, Value};
+use redial_core::{channel::Channel, time::Timestamp};
+use serde_json::{Map, Value, json};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Attempt,
+    /// Recipients of a page accepted its message.
+    SentByPage,
     /// A breaker changed its phase.
     Breaker,
     /// A reference to a dead letter was stored.
@@ -37,8 +39,9 @@ pub(super) const ID: &str = "correlation_id";
 pub(super) const VERDICT: &str = "verdict";
 
 /// All kinds, each with the value of the field `event` and the fields to filter by that it has.
-pub(super) const KINDS: [(Kind, &str, &[&str]); 11] = [
+pub(super) const KINDS: [(Kind, &str, &[&str]); 12] = [
     (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT]),
+    (Kind::SentByPage, "sent_by_page", &[TENANT, ID, VERDICT]),
     (Kind::Breaker, "breaker", &[]),
     (Kind::DeadLetter, "dead_letter", &[TENANT, ID]),
     (Kind::Quarantined, "quarantined", &[TENANT]),
@@ -85,7 +88,42 @@ impl Event {
     pub(super) fn number(&self, field: &str) -> Option<u64> {
         self.fields.get(field)?.as_u64()
     }
+
+    /// The attempts of a line that has lists of them.
+    pub(super) fn attempts(&self) -> Vec<Self> {
+        if self.kind != Kind::SentByPage {
+            return Vec::new();
+        }
+        let list = |field| self.text_of(field).unwrap_or_default().split(' ');
+        let lists = list("endpoints").zip(list("to")).zip(list("statuses").zip(list("took_ms")));
+        list("numbers").zip(lists).map(|(number, it)| self.attempt(number, it)).collect()
+    }
+
+    /// A position's number; endpoint and push service, or `webhook`; status and milliseconds.
+    fn attempt(&self, number: &str, ((endpoint, to), (status, took)): (Pair<'_>, Pair<'_>)) -> Self {
+        let (run, part) = (self.text_of("run").unwrap_or_default(), self.number("part").unwrap_or_default());
+        let webhook = Channel::Webhook.label();
+        let (channel, provider) =
+            if to == webhook { (webhook, None) } else { (Channel::WebPush.label(), Some(to)) };
+        let number_in = |text: &str| text.parse::<u64>().ok();
+        let fields = json!({
+            TENANT: self.text_of(TENANT),
+            ID: format!("{run}-{part}-{number}"),
+            VERDICT: self.text_of(VERDICT),
+            "plan": self.text_of(VERDICT),
+            "channel": channel,
+            "provider": provider,
+            "endpoint_hash": Some(endpoint).filter(|it| *it != "-"),
+            "attempt": 0,
+            "status_code": number_in(status),
+            "took_ms": number_in(took),
+        });
+        let Value::Object(fields) = fields else { unreachable!("an object was written") };
+        Self { kind: Kind::Attempt, fields, text: self.text.clone(), ..*self }
+    }
 }
+
+type Pair<'a> = (&'a str, &'a str);
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -113,6 +151,29 @@ pub(super) mod tests {
         for label in written {
             assert!(KINDS.iter().any(|(_, it, _)| *it == label), "{label}");
         }
+    }
+
+    /// A line of two recipients of a page.
+    pub(crate) fn of_page(verdict: &str) -> Event {
+        event(&format!(
+            r#"{{"event":"sent_by_page","correlation_id":"news","tenant":"acme","run":"{RUN}","part":3,"numbers":"7 12","endpoints":"0a3fc1d2 -","to":"fcm webhook","statuses":"201 200","took_ms":"84 7","verdict":"{verdict}"}}"#
+        ))
+    }
+
+    pub(crate) const RUN: &str = "P0AZkl2npXCrP85Xl7Zb5dOWd8d_HY2rdf97e7I4Pd0";
+
+    #[test]
+    fn a_line_of_a_page_has_an_attempt_for_each_recipient() {
+        let attempts = of_page("sent").attempts();
+        let ids: Vec<_> = attempts.iter().filter_map(|it| it.text_of(ID)).collect();
+        assert_eq!(ids, [format!("{RUN}-3-7"), format!("{RUN}-3-12")]);
+        let of = |field| attempts.iter().map(|it| it.text_of(field)).collect::<Vec<_>>();
+        assert_eq!(of("channel"), [Some("web_push"), Some("webhook")]);
+        assert_eq!(of("provider"), [Some("fcm"), None]);
+        assert_eq!(of("endpoint_hash"), [Some("0a3fc1d2"), None]);
+        assert_eq!(attempts.iter().map(|it| it.number("took_ms")).collect::<Vec<_>>(), [Some(84), Some(7)]);
+        assert!(event(r#"{"event":"panic"}"#).attempts().is_empty());
+        assert!(event(r#"{"event":"sent_by_page"}"#).attempts().len() < 2, "another release's");
     }
 
     #[test]

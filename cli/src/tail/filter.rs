@@ -7,6 +7,7 @@
 use clap::{Args, builder::PossibleValuesParser};
 use redial_core::{
     identity::DeliveryId,
+    page,
     reason::Reason,
     verdict::{Retry, Verdict},
 };
@@ -45,13 +46,28 @@ impl Filter {
     pub(super) fn matches(&self, event: &Event) -> bool {
         self.has(event.kind)
             && says_something_new(event)
-            && self
-                .terms()
-                .iter()
-                .all(|(field, values)| event.text_of(field).is_some_and(|value| values.contains(&value)))
+            && (self.agrees_with(event) || event.attempts().iter().any(|attempt| self.agrees_with(attempt)))
     }
 
-    /// As a filter pattern of CloudWatch Logs.
+    /// What to show of an event that matches: the attempts of a line that has lists of them.
+    pub(super) fn shown(&self, event: Event) -> Vec<Event> {
+        let mut attempts = event.attempts();
+        if attempts.is_empty() {
+            return vec![event];
+        }
+        if !self.agrees_with(&event) {
+            attempts.retain(|attempt| self.agrees_with(attempt));
+        }
+        attempts
+    }
+
+    fn agrees_with(&self, event: &Event) -> bool {
+        self.terms()
+            .iter()
+            .all(|(field, values)| event.text_of(field).is_some_and(|value| values.contains(&value)))
+    }
+
+    /// As a filter pattern of CloudWatch Logs. The line of a page has no id of a recipient, but that of its run, which is in each.
     pub(super) fn pattern(&self) -> String {
         let filters = self.terms();
         let kinds: Vec<&str> = KINDS
@@ -60,7 +76,11 @@ impl Filter {
             .map(|(_, label, _)| label)
             .collect();
         let mut terms = vec![one_of("event", &kinds)];
-        terms.extend(filters.iter().map(|(field, values)| one_of(field, values)));
+        let run = self.id.as_ref().and_then(page::run_in);
+        terms.extend(filters.iter().map(|(field, values)| match &run {
+            Some(run) if *field == ID => format!("({} || $.run = \"{run}\")", one_of(field, values)),
+            Some(_) | None => one_of(field, values),
+        }));
         format!("{{ {} }}", terms.join(" && "))
     }
 
@@ -92,7 +112,10 @@ fn one_of(field: &str, values: &[&str]) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{super::event::tests::event, *};
+    use super::{
+        super::event::tests::{RUN, event, of_page},
+        *,
+    };
 
     fn filter(tenant: Option<&str>, id: Option<&str>, verdicts: &[&str]) -> Filter {
         Filter {
@@ -123,7 +146,7 @@ mod tests {
         let all = Filter::default();
         assert_eq!(
             all.pattern(),
-            "{ ($.event = \"attempt\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
              $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"quota_exceeded\" || $.event = \"infrastructure\" || $.event = \"successes\") }"
         );
         let with = Filter { requests: true, ..Filter::default() };
@@ -146,12 +169,12 @@ mod tests {
         assert!(filter(Some("_unknown"), None, &[]).pattern().contains("$.tenant = \"_unknown\""));
         assert_eq!(
             filter(Some("acme"), Some("order-17"), &["failed", "gone"]).pattern(),
-            "{ ($.event = \"attempt\") && ($.tenant = \"acme\") && ($.correlation_id = \"order-17\") && \
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\") && ($.tenant = \"acme\") && ($.correlation_id = \"order-17\") && \
              ($.verdict = \"failed\" || $.verdict = \"gone\") }"
         );
         let of_id = filter(None, Some("order-17"), &[]).pattern();
         assert!(of_id.starts_with(
-            "{ ($.event = \"attempt\" || $.event = \"dead_letter\" || $.event = \"panic\") && "
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"dead_letter\" || $.event = \"panic\") && "
         ));
     }
 
@@ -168,6 +191,34 @@ mod tests {
         ] {
             assert_eq!(filter.matches(&event(text)), matches, "{filter:?}");
         }
+    }
+
+    #[test]
+    fn a_recipient_of_a_page_is_found_by_its_id_and_all_of_them_by_the_message_s() {
+        let one = format!("{RUN}-3-12");
+        for (id, shown) in [
+            (None, vec![7, 12]),
+            (Some("news"), vec![7, 12]),
+            (Some(one.as_str()), vec![12]),
+            (Some("order-17"), vec![]),
+        ] {
+            let filter = filter(Some("acme"), id, &["sent"]);
+            let event = of_page("sent");
+            assert_eq!(filter.matches(&event), !shown.is_empty(), "{id:?}");
+            if filter.matches(&event) {
+                let attempts = filter.shown(event);
+                let ids: Vec<_> = attempts.iter().filter_map(|it| it.text_of(ID)).collect();
+                let expected: Vec<_> = shown.iter().map(|number| format!("{RUN}-3-{number}")).collect();
+                assert_eq!(ids, expected, "{id:?}");
+            }
+        }
+        assert!(!filter(None, None, &["failed"]).matches(&of_page("sent")));
+        let pattern = filter(None, Some(&one), &[]).pattern();
+        assert!(
+            pattern.contains(&format!(r#"(($.correlation_id = "{one}") || $.run = "{RUN}")"#)),
+            "{pattern}"
+        );
+        assert!(!filter(None, Some("order-17"), &[]).pattern().contains("$.run"));
     }
 
     proptest! {

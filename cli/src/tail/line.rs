@@ -19,6 +19,8 @@ pub(crate) fn line(event: &Event) -> String {
     let function = event.function;
     let words = match event.kind {
         Kind::Attempt => attempt(event),
+        // Its attempts are shown.
+        Kind::SentByPage => format!("{}  a page was sent", delivery(event)),
         Kind::Breaker => breaker(event),
         Kind::DeadLetter => dead_letter(event),
         // Many endpoints of a tenant that are gone at the same time look like a fault elsewhere.

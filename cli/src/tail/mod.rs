@@ -39,7 +39,8 @@ pub(crate) use self::source::{CloudWatchLogs, group, groups};
 /// Follows the functions' logs: a line for each attempt, change of a breaker, dead letter and internal error
 ///
 /// Where the stack's parameter SuccessLogs leaves lines of successes out, this is said first, and each invocation has a line with their
-/// number. The line of an attempt has: time (UTC), tenant#id, channel/push service, attempt (from 0), status, verdict → next step (if
+/// number. Recipients of an audience that are sent to by the page have one line for many successes: it is shown as a line for each, and
+/// with --json as it was logged. The line of an attempt has: time (UTC), tenant#id, channel/push service, attempt (from 0), status, verdict → next step (if
 /// they differ) and its delay, then the reason, the first digits of the endpoint's hash, and the duration of the attempt.
 /// --tenant, --id and --verdict show only lines that have such a field. On AWS, a line can be read some seconds after it was
 /// written, and late lines are printed late; on a local stack, a function's lines can be read when its invocation ends. A call
@@ -116,9 +117,15 @@ impl Tail {
                 let Some(events) = events else { break };
                 found = true;
                 for event in events {
-                    let text = if self.json { event.text } else { line(&event) };
-                    if !is_read(writeln!(io::stdout(), "{}", shown(&text, &io::stdout())))? {
-                        return Ok(true);
+                    let texts = if self.json {
+                        vec![event.text]
+                    } else {
+                        self.filter.shown(event).iter().map(line).collect()
+                    };
+                    for text in texts {
+                        if !is_read(writeln!(io::stdout(), "{}", shown(&text, &io::stdout())))? {
+                            return Ok(true);
+                        }
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use redial_adapters::access_dynamo::DynamoAccess;
 use redial_adapters::acks_dynamo::DynamoAcks;
+use redial_adapters::audiences_dynamo::DynamoAudiences;
 use redial_adapters::aws::{self, Aws, InitError};
 use redial_adapters::config::IngestConfig;
 use redial_adapters::deliveries_dynamo::DynamoDeliveries;
@@ -29,6 +30,7 @@ pub(crate) struct AwsPorts {
     public_keys: VapidListing<DynamoPublicKeys>,
     quotas: DynamoQuotas,
     acks: DynamoAcks,
+    pages: DynamoAudiences,
     telemetry: JsonTelemetry,
 }
 
@@ -61,6 +63,7 @@ impl AwsPorts {
             quotas: DynamoQuotas::new(client(), tables.control.clone()),
             public_keys: VapidListing::new(DynamoPublicKeys::new(client(), tables.control)),
             acks: DynamoAcks::new(client(), tables.deliveries).metered(units()),
+            pages: DynamoAudiences::new(client(), tables.audiences),
             telemetry: JsonTelemetry::new(stack.stack.clone()),
             aws,
         };
@@ -84,6 +87,7 @@ impl HttpApi for AwsPorts {
     type PublicKeys = VapidListing<DynamoPublicKeys>;
     type Quotas = DynamoQuotas;
     type Acks = DynamoAcks;
+    type Pages = DynamoAudiences;
     type Telemetry = JsonTelemetry;
 
     fn clock(&self) -> &System {
@@ -115,6 +119,9 @@ impl HttpApi for AwsPorts {
     }
     fn acks(&self) -> &DynamoAcks {
         &self.acks
+    }
+    fn pages(&self) -> &DynamoAudiences {
+        &self.pages
     }
     fn telemetry(&self) -> &JsonTelemetry {
         &self.telemetry

@@ -1,15 +1,25 @@
-//! Acknowledgements on the `deliveries` table: `displayed_at`, `clicked_at` and `closed_at` of an entry.
+//! Acknowledgements on the `deliveries` table: `displayed_at`, `clicked_at` and `closed_at` of an entry, or, of a recipient of a page, of an
+//! item of its own.
 //!
-//! One conditional write decides which of two equal acknowledgements is the first. It touches no other attribute, so it never
+//! One conditional write decides which of two equal acknowledgements is the first. On an entry it touches no other attribute, so it never
 //! interferes with a worker's claim, and it never makes an item: a forgotten delivery stays forgotten.
+//!
+//! | `pk` | `ack#<tenant>#<id>` |
+//! |---|---|
+//! | `displayed_at`, `clicked_at`, `closed_at` | when it was acknowledged first |
+//! | `expires_at` | the end of the token, which nothing acknowledges after |
+//!
+//! No entry has such a key: an id contains no `#`.
 
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
+use redial_core::page::Position;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Acknowledged, Acks, PortError};
 
-use crate::table::attributes::{item, ms, s};
+use crate::retries::Patience;
+use crate::table::attributes::{Item, Read, expiry, item, ms, s};
 use crate::table::{Table, Update, on_a_table};
 
 /// The `deliveries` table: partition key `pk` (string).
@@ -34,9 +44,18 @@ impl Acks for DynamoAcks {
         &self,
         key: &DeliveryKey,
         event: AckEvent,
+        until: Timestamp,
         now: Timestamp,
     ) -> Result<Acknowledged, PortError> {
-        let (key, name) = (item([("pk", s(key.to_string()))]), attribute(event));
+        let name = attribute(event);
+        if Position::of(key).is_some() {
+            let values = [(":now", ms(now)), (":end", expiry(until))];
+            let expression = format!("SET #{name} = :now, expires_at = :end");
+            let is_new = format!("attribute_not_exists(#{name})");
+            let is_first = self.table.update_if(own_key(key), &expression, &is_new, values).await?;
+            return Ok(if is_first { Acknowledged::First } else { Acknowledged::Again });
+        }
+        let key = item([("pk", s(key.to_string()))]);
         let update = self
             .table
             .update(key, format!("SET #{name} = :now"), [(":now", ms(now))])
@@ -48,4 +67,28 @@ impl Acks for DynamoAcks {
             Update::Refused(_) => Acknowledged::Again,
         })
     }
+
+    async fn acknowledged(
+        &self,
+        key: &DeliveryKey,
+        now: Timestamp,
+    ) -> Result<Vec<(AckEvent, Timestamp)>, PortError> {
+        let mut found = self.table.get_each(vec![own_key(key)], Patience::brief()).await;
+        let item = found.pop().expect("every key is answered")?;
+        // DynamoDB deletes it late.
+        let is_kept =
+            |item: &Item| item.number("expires_at").is_some_and(|at| now < Timestamp::from_secs(at));
+        Ok(item.filter(is_kept).map(|item| times(&item)).unwrap_or_default())
+    }
+}
+
+/// The item of a recipient of a page.
+fn own_key(key: &DeliveryKey) -> Item {
+    item([("pk", s(format!("ack#{key}")))])
+}
+
+/// The first acknowledgement of each kind, in the order of [`AckEvent::ALL`].
+pub(crate) fn times(item: &Item) -> Vec<(AckEvent, Timestamp)> {
+    let at = |event| Some((event, item.time(attribute(event))?));
+    AckEvent::ALL.into_iter().filter_map(at).collect()
 }

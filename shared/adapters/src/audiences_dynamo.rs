@@ -23,10 +23,10 @@ use redial_core::audience::{Bounds, Progress, RecipientRef, Run, RunKey, SHARDS,
 use redial_core::body::Body;
 use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
-use redial_core::page::{PageKey, PageMessage, Sheet};
+use redial_core::page::{PageKey, PageMessage, Position, Sheet};
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Audiences, Clock as _, PageClaim, PageLease, PortError};
+use redial_engine::ports::{Audiences, Clock as _, OnPage, PageClaim, PageLease, Pages, PortError};
 
 use crate::aws_error;
 use crate::pages_dynamo;
@@ -49,13 +49,6 @@ pub struct Standing {
     pub run: Run,
     /// In order; a part that no worker has reached yet is at its beginning.
     pub parts: Vec<Progress>,
-}
-
-/// A recipient on a page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OnPage {
-    pub place: usize,
-    pub sheet: Sheet,
 }
 
 impl Standing {
@@ -93,12 +86,15 @@ impl DynamoAudiences {
         key: &DeliveryKey,
         subscription: &SubscriptionId,
     ) -> Result<Option<(DeliveryKey, Option<OnPage>)>, PortError> {
-        let Some(run) = self.current(key, System.now()).await? else { return Ok(None) };
-        let id = RecipientRef::new(&run.key, subscription.clone()).id;
-        let delivery = DeliveryKey { tenant: key.tenant.clone(), id };
-        let part = PageKey { run: run.key, shard: shard_of(subscription), after: None };
-        let found = pages_dynamo::find(&self.table, &part, subscription).await?;
-        Ok(Some((delivery, found.map(|(place, sheet)| OnPage { place, sheet }))))
+        let now = System.now();
+        let Some(run) = self.current(key, now).await? else { return Ok(None) };
+        let delivery = |id| DeliveryKey { tenant: key.tenant.clone(), id };
+        let part = PageKey { run: run.key.clone(), shard: shard_of(subscription), first: 0 };
+        let Some(position) = pages_dynamo::position_of(&self.table, &part, subscription).await? else {
+            return Ok(Some((delivery(RecipientRef::new(&run.key, subscription.clone()).id), None)));
+        };
+        let found = self.on_page(&position, now).await?;
+        Ok(Some((delivery(position.delivery()), found)))
     }
 
     /// Cancels a run: no further recipient gets it, not even one that is waiting for it. `false` if the run is unknown or expired.
@@ -283,6 +279,12 @@ impl Audiences for DynamoAudiences {
         sheet: &Sheet,
     ) -> Result<bool, PortError> {
         pages_dynamo::write(&self.table, &page.key, lease, sheet).await
+    }
+}
+
+impl Pages for DynamoAudiences {
+    async fn on_page(&self, position: &Position, now: Timestamp) -> Result<Option<OnPage>, PortError> {
+        pages_dynamo::find(&self.table, position, now).await
     }
 }
 

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryKey, IdSource, Turn};
 use redial_core::ledger::{Ask, PastAttempt, State, expires_at};
@@ -107,12 +106,11 @@ fn known(item: &Item) -> Option<DeliveryRecord> {
     let mut attempts: Vec<PastAttempt> =
         ATTEMPTS.iter().filter_map(|name| PastAttempt::from_text(item.text(name)?)).collect();
     attempts.sort_by_key(PastAttempt::turn);
-    let acknowledged = |event| Some((event, item.time(acks_dynamo::attribute(event))?));
     Some(DeliveryRecord {
         entry: entry(item)?,
         channel: item.text("channel").and_then(Channel::from_label),
         attempts,
-        acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
+        acknowledged: acks_dynamo::times(item),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redial_core::ack::AckEvent;
 use redial_core::identity::{Attempt, SubscriptionId};
 use redial_core::ledger::{Judgement, judge};
 use serde_json::json;

@@ -207,7 +207,11 @@ impl State {
             other => panic!("{other:?} is not supported"),
         };
         let is_found = |key: &Key| key.0 == pk && *key > after && within(&key.1);
-        for (key, item) in self.items.iter().filter(|(key, _)| is_found(key)) {
+        let mut found: Vec<_> = self.items.iter().filter(|(key, _)| is_found(key)).collect();
+        if body["ScanIndexForward"] == false {
+            found.reverse();
+        }
+        for (key, item) in found {
             page.push(item);
             bytes += size(&json!(item));
             if page.len() >= limit || bytes > MOST_PAGE_BYTES {

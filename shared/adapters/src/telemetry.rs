@@ -1,7 +1,8 @@
 //! Log lines and metrics: JSON on standard output, which Lambda takes to CloudWatch.
 //!
 //! Each attempt has one line with all of its fields, but for successes that the operator wants no lines of ([`SuccessLogs`]), and so has
-//! each change of a breaker and each subscription in quarantine. Metrics are
+//! each change of a breaker and each subscription in quarantine. Recipients of a page that accepted its message have one line together, with
+//! a list for each field, because lines of their own would cost more than the sending. Metrics are
 //! summed over an invocation and written once at its end, in CloudWatch's embedded metric format, which needs no call. Payloads,
 //! endpoints and keys cannot be logged: their types have no `Display`.
 
@@ -9,7 +10,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use redial_core::channel::Channel;
 use redial_core::dead_letter::Reference;
+use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::metric::Metric;
@@ -21,7 +24,9 @@ use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_core::verdict::Verdict;
-use redial_engine::ports::{AttemptEvent, BreakerEvent, HoldsBack, PortError, QuarantineEvent, Telemetry};
+use redial_engine::ports::{
+    AttemptEvent, BreakerEvent, HoldsBack, PageEvent, PortError, QuarantineEvent, SentByPage, Telemetry,
+};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -193,6 +198,41 @@ impl Telemetry for JsonTelemetry {
             provider_word = event.provider_word,
             delay_ms = event.delay_ms,
             took_ms = event.took_ms,
+        );
+    }
+
+    fn sent_by_page(&self, event: &PageEvent<'_>) {
+        let PageEvent { message, page, sent } = event;
+        let logged: Vec<&SentByPage<'_>> = sent
+            .iter()
+            .filter(|it| {
+                let is_logged = self.success_logs.logs(it.correlation_id.as_str());
+                self.sums().successes.add(is_logged, it.took_ms);
+                is_logged
+            })
+            .collect();
+        if logged.is_empty() {
+            return;
+        }
+        let list = |of: &dyn Fn(&SentByPage<'_>) -> String| {
+            logged.iter().map(|it| of(it)).collect::<Vec<_>>().join(" ")
+        };
+        let to = |it: &SentByPage<'_>| match it.channel {
+            Channel::WebPush => it.provider.label(),
+            Channel::Webhook => it.channel.label(),
+        };
+        tracing::info!(
+            event = "sent_by_page",
+            correlation_id = message.as_str(),
+            tenant = page.run.tenant.as_str(),
+            run = page.run.id.as_str(),
+            part = page.shard,
+            numbers = list(&|it| page.position(it.place).number.to_string()),
+            endpoints = list(&|it| it.endpoint_hash.map_or("-", EndpointHash::short).to_owned()),
+            to = list(&|it| to(it).to_owned()),
+            statuses = list(&|it| it.status_code.map_or("-".to_owned(), |status| status.to_string())),
+            took_ms = list(&|it| it.took_ms.to_string()),
+            verdict = Verdict::Sent.label(),
         );
     }
 

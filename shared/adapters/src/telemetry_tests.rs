@@ -1,4 +1,8 @@
-use redial_core::endpoint::{EndpointHash, Origin};
+use redial_core::audience::RunKey;
+use redial_core::channel::Channel;
+use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys, Origin};
+use redial_core::identity::RunId;
+use redial_core::page::PageKey;
 use redial_core::protection::{AtOrigin, Count};
 use redial_core::quota::Quota;
 use serde_json::json;
@@ -225,4 +229,75 @@ fn each_invocation_logs_its_successes_together_whichever_have_lines() {
         assert_eq!(sum, expected);
         assert_eq!(logged(|| drop(telemetry.take_lines(Timestamp::default()))), [] as [Value; 0]);
     }
+}
+
+#[test]
+fn recipients_of_a_page_have_one_line_with_those_of_them_that_are_logged() {
+    let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
+    let hash = keys.endpoint(&Endpoint::parse("https://push.example/1").expect("valid"));
+    let id = |text: &str| DeliveryId::parse(text).expect("valid");
+    let run = RunId::parse("P0AZkl2npXCrP85Xl7Zb5dOWd8d_HY2rdf97e7I4Pd0").expect("valid");
+    let run = RunKey { tenant: Tenant::parse("acme").expect("valid"), id: run };
+    let page = PageKey { run, shard: 3, first: 100 };
+    let message = id("news");
+    let ids: Vec<DeliveryId> = (0..100).map(|place| page.position(place).delivery()).collect();
+    let event = || PageEvent {
+        message: &message,
+        page: &page,
+        sent: ids
+            .iter()
+            .enumerate()
+            .map(|(place, id)| SentByPage {
+                correlation_id: id,
+                place,
+                endpoint_hash: (place > 0).then_some(&hash),
+                channel: if place == 1 { Channel::Webhook } else { Channel::WebPush },
+                provider: if place == 1 { Provider::Other } else { Provider::Fcm },
+                status_code: Some(201),
+                took_ms: 80 + place as u64,
+            })
+            .collect(),
+    };
+    let lines = |success_logs| {
+        let telemetry = JsonTelemetry::new("my-stack".to_owned()).logging(success_logs);
+        let lines = logged(|| {
+            telemetry.sent_by_page(&event());
+            telemetry.take_lines(Timestamp::default());
+        });
+        let (sum, own) = lines.split_last().expect("the line of successes");
+        assert_eq!((&sum["event"], &sum["sent"]), (&json!("successes"), &json!(100)));
+        (own.to_vec(), sum["logged"].clone())
+    };
+    let list = |line: &Value, field: &str| -> Vec<String> {
+        line[field].as_str().expect("a text").split(' ').map(str::to_owned).collect()
+    };
+    let (own, count) = lines(SuccessLogs::All);
+    let [line] = own.as_slice() else { panic!("{own:?}") };
+    assert_eq!(count, 100);
+    for (field, value) in [
+        ("event", json!("sent_by_page")),
+        ("correlation_id", json!("news")),
+        ("tenant", json!("acme")),
+        ("run", json!(page.run.id.as_str())),
+        ("part", json!(3)),
+        ("verdict", json!("sent")),
+    ] {
+        assert_eq!(line[field], value, "{field}");
+    }
+    let short = hash.short();
+    for (field, first) in [
+        ("numbers", ["100", "101", "102"]),
+        ("endpoints", ["-", short, short]),
+        ("to", ["fcm", "webhook", "fcm"]),
+        ("statuses", ["201", "201", "201"]),
+        ("took_ms", ["80", "81", "82"]),
+    ] {
+        let list = list(line, field);
+        assert_eq!((list.len(), &list[..3]), (100, first.map(str::to_owned).as_slice()), "{field}");
+    }
+    let sampled = ids.iter().filter(|id| SuccessLogs::Sampled.logs(id.as_str())).count();
+    let (own, count) = lines(SuccessLogs::Sampled);
+    assert_eq!(count, sampled);
+    assert_eq!(own.first().map_or(0, |line| list(line, "numbers").len()), sampled);
+    assert_eq!(lines(SuccessLogs::None), (Vec::new(), json!(0)));
 }

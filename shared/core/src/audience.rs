@@ -243,7 +243,8 @@ pub struct RecipientRef {
 }
 
 impl RecipientRef {
-    /// This subscription as a recipient. The delivery's id follows from run and subscription, so a repetition is the same delivery.
+    /// This subscription as a recipient of a run that is sent recipient by recipient. The delivery's id follows from run and subscription,
+    /// so a repetition is the same delivery. On a page it follows from the [`Position`](crate::page::Position).
     pub fn new(run: &RunKey, subscription: SubscriptionId) -> Self {
         let id = DeliveryId::parse(&hashed(&format!("audience\0{}\0{subscription}", run.id)));
         Self { run: run.clone(), id: id.expect("invariant: a hash is an id"), subscription }

@@ -26,7 +26,10 @@ checked_text! {
 
 pub(crate) const ID_FORM: &str = "^[A-Za-z0-9_-]{1,64}$";
 
-/// SHA-256 of a text in base64url: 43 characters, and so an id.
+/// The characters of what [`hashed`] returns.
+pub(crate) const HASH_LENGTH: usize = 43;
+
+/// SHA-256 of a text in base64url, which is an id.
 pub(crate) fn hashed(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, text.as_bytes()))
 }

@@ -4,12 +4,17 @@
 //! [`Sheet`], which a worker holds by a lease. A place is named in [`Sheet::started`] before its attempt is made, so that a worker that
 //! dies leaves exactly those in doubt. Whatever is more than a plain success leaves the page: as a message and, once it was attempted,
 //! with an entry of its own in the ledger. The sheet says so before that message is sent.
+//!
+//! The id of a recipient's delivery names its [`Position`]: the run, the part, and how many of the part's recipients come before it. So
+//! the id alone, in an acknowledgement's token or in a request, leads to the page, and nothing has to be stored for it. It does not
+//! change if the page is repeated, because a page's members are recorded before it is sent.
 
 use std::fmt;
 
-use crate::audience::{PAGE, RecipientRef, RunKey};
-use crate::identity::{ID_FORM, RunId, SubscriptionId, Tenant};
+use crate::audience::{PAGE, Progress, RecipientRef, RunKey, SHARDS};
+use crate::identity::{DeliveryId, DeliveryKey, HASH_LENGTH, ID_FORM, RunId, SubscriptionId, Tenant};
 use crate::lane::Lane;
+use crate::ledger::State;
 use crate::queue::{Outgoing, Queue};
 use crate::route::DelaySeconds;
 use crate::shape::{Object, boolean, integer, text};
@@ -20,16 +25,65 @@ pub const MOST: usize = PAGE as usize;
 /// How many places are started together at most. A worker that dies leaves no more of them in doubt.
 pub const WAVE: usize = 50;
 
-/// What a page is known by: it is the one of its part that begins after this subscription.
+/// What a page is known by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PageKey {
     pub run: RunKey,
     pub shard: u8,
-    /// `None` of the first.
-    pub after: Option<SubscriptionId>,
+    /// How many recipients of its part come before it.
+    pub first: u32,
 }
 
-/// The message that sends a page: `{"page": "news-17", "tenant": "acme", "shard": 3, "after": "s1", "members": ["s2", "s3"]}`.
+impl PageKey {
+    /// The page of a part that follows this progress.
+    pub fn next(run: RunKey, shard: u8, progress: &Progress) -> Self {
+        // No part has more than four billion recipients.
+        Self { run, shard, first: u32::try_from(progress.recipients).unwrap_or(u32::MAX) }
+    }
+
+    pub fn position(&self, place: usize) -> Position {
+        let Self { run, shard, first } = self;
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        Position { run: run.clone(), shard: *shard, number: first.saturating_add(place) }
+    }
+}
+
+/// Where a recipient stands in a run that is sent by the page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Position {
+    pub run: RunKey,
+    pub shard: u8,
+    /// How many recipients of its part come before it.
+    pub number: u32,
+}
+
+impl Position {
+    /// The id of its delivery: the run's id, the part and the number, as in `P0AZ…4Pd0-3-1207`.
+    pub fn delivery(&self) -> DeliveryId {
+        let Self { run, shard, number } = self;
+        let id = DeliveryId::parse(&format!("{}-{shard}-{number}", run.id));
+        id.expect("invariant: the id of a run that is sent by the page is a hash")
+    }
+
+    /// The one that a delivery's id names; `None` if it names none. A producer may have chosen an id of this form: its delivery has an
+    /// entry, which is looked up first.
+    pub fn of(key: &DeliveryKey) -> Option<Self> {
+        let id = run_in(&key.id)?;
+        let (shard, number) = key.id.as_str().get(HASH_LENGTH + 1..)?.split_once('-')?;
+        let run = RunKey { tenant: key.tenant.clone(), id };
+        let position = Self { run, shard: shard.parse().ok()?, number: number.parse().ok()? };
+        // A number has one text.
+        (position.shard < SHARDS && position.delivery() == key.id).then_some(position)
+    }
+}
+
+/// The run in a delivery's id, if the id is of the form of those that name a [`Position`].
+pub fn run_in(id: &DeliveryId) -> Option<RunId> {
+    let (run, rest) = id.as_str().split_at_checked(HASH_LENGTH)?;
+    RunId::parse(run).filter(|_| rest.starts_with('-'))
+}
+
+/// The message that sends a page: `{"page": "P0AZ…4Pd0", "tenant": "acme", "shard": 3, "first": 100, "members": ["s2", "s3"]}`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageMessage {
     pub key: PageKey,
@@ -46,21 +100,18 @@ impl PageMessage {
         let id = object.required("page", ID_FORM, text(RunId::parse));
         let tenant = object.required("tenant", "a tenant", text(Tenant::parse));
         let shard = object.required("shard", "an integer from 0 to 15", integer(0..=15));
-        let after = object.optional("after", ID_FORM, text(SubscriptionId::parse));
+        let first = object.required("first", "an integer from 0", integer(0..=u64::from(u32::MAX)));
         let members = object.list("members", "the id of a subscription", MOST, text(SubscriptionId::parse));
         let apart = object.optional("apart", "true or false", boolean).unwrap_or_default();
-        let key = PageKey { run: RunKey { tenant: tenant?, id: id? }, shard: shard?, after };
+        let key = PageKey { run: RunKey { tenant: tenant?, id: id? }, shard: shard?, first: first? };
         Some(Self { key, members: members?, apart })
     }
 
     pub fn outgoing(&self, lane: Lane) -> Outgoing {
-        let PageKey { run, shard, after } = &self.key;
+        let PageKey { run, shard, first } = &self.key;
         let mut body = serde_json::json!({
-            "page": run.id, "tenant": run.tenant, "shard": shard, "members": self.members,
+            "page": run.id, "tenant": run.tenant, "shard": shard, "first": first, "members": self.members,
         });
-        if let Some(after) = after {
-            body["after"] = after.as_str().into();
-        }
         if self.apart {
             body["apart"] = true.into();
         }
@@ -73,7 +124,12 @@ impl PageMessage {
     }
 
     pub fn recipient(&self, place: usize) -> Option<RecipientRef> {
-        Some(RecipientRef::new(&self.key.run, self.members.get(place)?.clone()))
+        let subscription = self.members.get(place)?.clone();
+        Some(RecipientRef {
+            run: self.key.run.clone(),
+            id: self.key.position(place).delivery(),
+            subscription,
+        })
     }
 }
 
@@ -188,6 +244,17 @@ impl Sheet {
         self.apart = self.apart.and(places);
     }
 
+    /// What a recipient's delivery is while it has no entry of its own.
+    pub fn state(&self, place: usize) -> State {
+        if self.sent.contains(place) {
+            State::Sent
+        } else if self.started.contains(place) {
+            State::Sending
+        } else {
+            State::Queued
+        }
+    }
+
     /// Those that a worker has recorded, and may have died before it announced them or handed them off.
     pub fn unsettled(&self) -> Places {
         self.sent.and(self.apart).without(self.settled)
@@ -197,14 +264,17 @@ impl Sheet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{subscription, tenant, texts};
+    use crate::audience::Opening;
+    use crate::fixtures::{delivery, subscription, tenant, texts};
+    use crate::identity::Turn;
     use crate::message::{Inbound, QueueKind, parse};
     use crate::time::Timestamp;
 
     fn page(members: usize) -> PageMessage {
-        let run = RunKey { tenant: tenant(), id: RunId::parse("news").expect("an id") };
+        let run =
+            RunKey::new(&delivery("news"), Opening { turn: Turn::default(), at: Timestamp::from_secs(1) });
         let members = (0..members).map(|n| subscription(&format!("s{n}")).id).collect();
-        PageMessage { key: PageKey { run, shard: 3, after: None }, members, apart: false }
+        PageMessage { key: PageKey { run, shard: 3, first: 0 }, members, apart: false }
     }
 
     fn read(body: &str) -> Result<PageMessage, Vec<String>> {
@@ -217,8 +287,7 @@ mod tests {
 
     #[test]
     fn a_page_travels_as_it_is() {
-        let after = Some(subscription("s9").id);
-        let later = PageMessage { key: PageKey { after, ..page(0).key }, apart: true, ..page(100) };
+        let later = PageMessage { key: PageKey { first: 300, ..page(0).key }, apart: true, ..page(100) };
         for page in [page(1), later] {
             assert_eq!(read(&page.outgoing(Lane::Bulk).body), Ok(page));
         }
@@ -228,7 +297,26 @@ mod tests {
     fn a_page_that_is_none_is_refused_with_what_would_do() {
         let errors = read(r#"{"page":"news","tenant":"acme","shard":16,"members":["s1",2]}"#);
         let errors = errors.expect_err("it is refused").join("; ");
-        assert!(errors.contains("shard") && errors.contains("members[1]"), "{errors}");
+        assert!(["shard", "first", "members[1]"].iter().all(|field| errors.contains(field)), "{errors}");
+    }
+
+    #[test]
+    fn the_id_of_a_recipient_s_delivery_names_its_position() {
+        let later = PageMessage { key: PageKey { first: 300, ..page(0).key }, ..page(100) };
+        let recipient = later.recipient(7).expect("it has a hundred");
+        let run = later.key.run.clone();
+        assert_eq!(recipient.id.as_str(), format!("{}-3-307", run.id));
+        let key = DeliveryKey { tenant: tenant(), id: recipient.id };
+        assert_eq!(Position::of(&key), Some(Position { run: run.clone(), shard: 3, number: 307 }));
+        let last = Position { run: run.clone(), shard: SHARDS - 1, number: u32::MAX };
+        let id = last.delivery();
+        assert_eq!((id.as_str().len(), Position::of(&DeliveryKey { id, ..key.clone() })), (57, Some(last)));
+        let of_run = ["16-307", "3-0307", "03-307", "3-", "-307", "3-4294967296"];
+        let ids = of_run.map(|rest| format!("{}-{rest}", run.id)).into_iter();
+        for id in ids.chain(["order-3-307", "order-17", "-"].map(str::to_owned)) {
+            let key = DeliveryKey { id: DeliveryId::parse(&id).expect("an id"), ..key.clone() };
+            assert_eq!(Position::of(&key), None, "{id}");
+        }
     }
 
     #[test]
@@ -249,9 +337,11 @@ mod tests {
         assert_eq!(sheet.next(&page), Places::below(WAVE));
         sheet.started = sheet.next(&page);
         assert_eq!((sheet.open(&page).len(), sheet.next(&page).len()), (50, 50));
+        assert_eq!(sheet.state(49), State::Sending);
         sheet.sends(Places::below(49));
         sheet.parts_with([49, 50].into_iter().collect());
         assert_eq!((sheet.started, sheet.open(&page).len()), (Places::default(), 49));
+        assert_eq!([0, 49, 51].map(|place| sheet.state(place)), [State::Sent, State::Queued, State::Queued]);
         assert_eq!(sheet.unsettled(), Places::below(51));
         sheet.settled = Places::below(51);
         assert!(sheet.unsettled().is_empty());

@@ -1,55 +1,58 @@
-//! Taking an acknowledgement.
+//! Recording an acknowledgement.
 //!
-//! Where there is a queue for events, the event goes first and the note after it: if the worker dies in between, the service worker
+//! Where there is a queue for events, the event goes first and the record after it: if the worker dies in between, the service worker
 //! acknowledges again, and the event is sent again. The other way round the second acknowledgement would be a repetition, and
 //! the producer would never learn of it.
 
-use crate::ports::{Acknowledged, Acks, Deliveries, Outbox, PortError, Telemetry};
+use crate::known;
+use crate::ports::{Acknowledged, Acks, HttpApi, Outbox, PortError, Telemetry};
+use redial_core::access::AckToken;
 use redial_core::ack::AckEvent;
 use redial_core::event::{Event, State};
 use redial_core::identity::DeliveryKey;
 use redial_core::metric::Metric;
 use redial_core::time::Timestamp;
 
-/// Notes at `now` what the browser acknowledges of a delivery, announces it to the producer, and counts it: by its event the first time,
-/// then as repeated, and as unknown where the ledger has forgotten the delivery.
+/// Records at `now` what the browser acknowledges with this token, announces it to the producer, and counts it: by its event the first
+/// time, then as repeated, and as unknown where the delivery is forgotten.
 pub async fn take(
-    acks: &impl Acks,
-    deliveries: &impl Deliveries,
-    outbox: &impl Outbox,
-    telemetry: &impl Telemetry,
-    key: &DeliveryKey,
+    env: &impl HttpApi,
+    token: &AckToken,
     event: AckEvent,
     now: Timestamp,
 ) -> Result<Acknowledged, PortError> {
-    let noted = note(acks, deliveries, outbox, key, event, now).await?;
-    let metric = match noted {
+    let key = token.key();
+    let recorded = match announced(env, &key, event, now).await? {
+        Some(recorded) => recorded,
+        None => env.acks().acknowledge(&key, event, token.expires_at, now).await?,
+    };
+    let metric = match recorded {
         Acknowledged::First => event.metric(),
         Acknowledged::Again => Metric::AcksRepeated,
         Acknowledged::Unknown => Metric::AcksUnknown,
     };
-    telemetry.count(metric, 1);
-    Ok(noted)
+    env.telemetry().count(metric, 1);
+    Ok(recorded)
 }
 
-async fn note(
-    acks: &impl Acks,
-    deliveries: &impl Deliveries,
-    outbox: &impl Outbox,
+/// Sends the event where there is a queue for it, unless there is nothing to record: then returns the answer.
+async fn announced(
+    env: &impl HttpApi,
     key: &DeliveryKey,
     event: AckEvent,
     now: Timestamp,
-) -> Result<Acknowledged, PortError> {
-    if outbox.has_events() {
-        let Some(known) = deliveries.find(key).await? else { return Ok(Acknowledged::Unknown) };
-        if known.acknowledged.iter().any(|(of, _)| *of == event) {
-            return Ok(Acknowledged::Again);
-        }
-        let announced = Event {
-            subscription: known.entry.subscription,
-            ..Event::of_delivery(key, State::Acknowledged(event), now)
-        };
-        outbox.send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;
+) -> Result<Option<Acknowledged>, PortError> {
+    if !env.outbox().has_events() {
+        return Ok(None);
     }
-    acks.acknowledge(key, event, now).await
+    let Some(known) = known::find(env, key, now).await? else { return Ok(Some(Acknowledged::Unknown)) };
+    if known.acknowledged().iter().any(|(of, _)| *of == event) {
+        return Ok(Some(Acknowledged::Again));
+    }
+    let announced = Event {
+        subscription: known.subscription().cloned(),
+        ..Event::of_delivery(key, State::Acknowledged(event), now)
+    };
+    env.outbox().send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;
+    Ok(None)
 }

@@ -8,6 +8,7 @@
 //! | [`cleanup`] | a message of the two queues that follow a delivery's end, and the sweep |
 //! | [`http_api`] | a request of the HTTP API |
 //! | [`acks`] | an acknowledgement by a browser |
+//! | [`known`] | what is known of a delivery, by its entry or its page |
 //! | [`protection`] | one worker's part in protecting origins |
 //! | [`quota`] | one worker's part in keeping tenants to their quotas |
 //! | `runs` | what opens a message to an audience, for two of the passes |
@@ -17,6 +18,7 @@ pub mod acks;
 pub mod cleanup;
 pub mod deliver;
 pub mod http_api;
+pub mod known;
 pub mod ports;
 pub mod protection;
 pub mod quota;

@@ -19,6 +19,8 @@ pub enum Row {
     Page(PageKey),
     /// The members of a page.
     Members(PageKey),
+    /// What was acknowledged of a recipient of a page.
+    Acks(DeliveryKey),
 }
 
 impl State {
@@ -39,6 +41,8 @@ impl State {
         let members = self.page_members.iter().filter(|(_, (_, at))| is_over(at));
         rows.extend(pages.map(|(key, _)| Row::Page(key.clone())));
         rows.extend(members.map(|(key, _)| Row::Members(key.clone())));
+        let acks = self.acks_apart.iter().filter(|(_, (until, _))| is_over(until));
+        rows.extend(acks.map(|(key, _)| Row::Acks(key.clone())));
         rows
     }
 
@@ -48,6 +52,9 @@ impl State {
                 self.ledger.remove(key);
                 self.attempts.remove(key);
                 self.acknowledged.retain(|(of, _), _| of != key);
+            }
+            Row::Acks(key) => {
+                self.acks_apart.remove(key);
             }
             Row::Batch(token) => self.ledger.remove_batch(token),
             Row::Run(key) => {

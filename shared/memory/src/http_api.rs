@@ -1,15 +1,16 @@
 //! The ports of the HTTP API in memory.
 
-use std::collections::btree_map::Entry;
+use std::collections::BTreeMap;
 
 use redial_core::access::{ApiKeyId, Credential, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::{self, expires_at};
+use redial_core::page::Position;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PortError,
-    PublicKey, PublicKeys,
+    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, OnPage,
+    Pages, PortError, PublicKey, PublicKeys,
 };
 
 use super::effects::assert_distinct;
@@ -33,6 +34,16 @@ impl Deliveries for Memory {
         })
         .await
     }
+}
+
+/// Whether it was the first of its kind.
+fn note<K: Ord>(first: &mut BTreeMap<K, Timestamp>, event: K, now: Timestamp) -> bool {
+    let mut is_first = false;
+    first.entry(event).or_insert_with(|| {
+        is_first = true;
+        now
+    });
+    is_first
 }
 
 fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted {
@@ -87,21 +98,40 @@ impl Acks for Memory {
         &self,
         key: &DeliveryKey,
         event: AckEvent,
+        until: Timestamp,
         now: Timestamp,
     ) -> Result<Acknowledged, PortError> {
         self.effect("acknowledge", |state| {
-            if state.ledger.get(key).is_none_or(|entry| entry.is_forgotten(now)) {
+            let is_first = if Position::of(key).is_some() {
+                let (end, first) = state.acks_apart.entry(key.clone()).or_default();
+                *end = until;
+                note(first, event, now)
+            } else if state.ledger.get(key).is_some_and(|entry| !entry.is_forgotten(now)) {
+                note(&mut state.acknowledged, (key.clone(), event), now)
+            } else {
                 return Acknowledged::Unknown;
-            }
-            match state.acknowledged.entry((key.clone(), event)) {
-                Entry::Occupied(_) => Acknowledged::Again,
-                Entry::Vacant(vacant) => {
-                    vacant.insert(now);
-                    Acknowledged::First
-                }
-            }
+            };
+            if is_first { Acknowledged::First } else { Acknowledged::Again }
         })
         .await
+    }
+
+    async fn acknowledged(
+        &self,
+        key: &DeliveryKey,
+        now: Timestamp,
+    ) -> Result<Vec<(AckEvent, Timestamp)>, PortError> {
+        self.effect("acknowledged", |state| {
+            let kept = state.acks_apart.get(key).filter(|(until, _)| now < *until);
+            kept.map(|(_, first)| first.iter().map(|(event, at)| (*event, *at)).collect()).unwrap_or_default()
+        })
+        .await
+    }
+}
+
+impl Pages for Memory {
+    async fn on_page(&self, position: &Position, now: Timestamp) -> Result<Option<OnPage>, PortError> {
+        self.effect("pages.find", |state| state.on_page(position, now)).await
     }
 }
 
@@ -122,6 +152,7 @@ impl HttpApi for Memory {
     type PublicKeys = Self;
     type Quotas = Self;
     type Acks = Self;
+    type Pages = Self;
     type Telemetry = Self;
 
     fn clock(&self) -> &Self {
@@ -152,6 +183,9 @@ impl HttpApi for Memory {
         self
     }
     fn acks(&self) -> &Self {
+        self
+    }
+    fn pages(&self) -> &Self {
         self
     }
     fn telemetry(&self) -> &Self {

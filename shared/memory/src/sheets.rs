@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use redial_core::audience::{RecipientRef, RunKey, shard_of};
 use redial_core::identity::{DeliveryKey, SubscriptionId};
 use redial_core::ledger::batch::Success;
 use redial_core::ledger::{Entry, PastAttempt};
-use redial_core::page::{PageKey, PageMessage, Sheet};
+use redial_core::page::{PageKey, PageMessage, Position, Sheet};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{PageClaim, PageLease};
+use redial_engine::ports::{OnPage, PageClaim, PageLease};
 
 use super::State;
 use super::pages::StoredPage;
@@ -25,6 +26,34 @@ impl State {
     pub fn all_known(&self) -> Vec<Entry> {
         let on_pages = self.on_pages.keys().filter(|key| !self.ledger.contains_key(key));
         self.ledger.values().chain(on_pages.filter_map(|key| self.known(key))).collect()
+    }
+
+    /// A subscription as a recipient of a run.
+    pub fn recipient(&self, run: &RunKey, subscription: &SubscriptionId) -> RecipientRef {
+        let first = PageKey { run: run.clone(), shard: shard_of(subscription), first: 0 };
+        let last = PageKey { first: u32::MAX, ..first.clone() };
+        let on_page = self.page_members.range(first..=last).find_map(|(page, (members, _))| {
+            let place = members.iter().position(|id| id == subscription)?;
+            Some(page.position(place).delivery())
+        });
+        let recipient = RecipientRef::new(run, subscription.clone());
+        RecipientRef { id: on_page.unwrap_or(recipient.id), ..recipient }
+    }
+
+    pub(crate) fn on_page(&self, position: &Position, now: Timestamp) -> Option<OnPage> {
+        let Position { run, shard, number } = position;
+        let key = |first| PageKey { run: run.clone(), shard: *shard, first };
+        let (key, (members, kept_until)) = self.page_members.range(key(0)..=key(*number)).next_back()?;
+        let place = usize::try_from(*number - key.first).ok()?;
+        let opened_at = self.runs.get(run).map_or(now, |run| run.opened_at);
+        let stored = self.pages.get(key);
+        Some(OnPage {
+            subscription: members.get(place).filter(|_| now < *kept_until)?.clone(),
+            place,
+            sheet: stored.map(|it| it.sheet).unwrap_or_default(),
+            opened_at,
+            updated_at: stored.and_then(|it| it.sent_at.get(&place)).copied().unwrap_or(opened_at),
+        })
     }
 
     pub(crate) fn record_page(

@@ -9,7 +9,7 @@ use redial_core::ack::AckEvent;
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
-use redial_core::identity::{DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ledger::PastAttempt;
 use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
@@ -91,6 +91,8 @@ pub struct State {
     pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
     /// What browsers acknowledged first, and when.
     pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
+    /// The same of recipients of pages, and until when it is kept.
+    pub acks_apart: BTreeMap<DeliveryKey, (Timestamp, BTreeMap<AckEvent, Timestamp>)>,
     pub public_keys: Vec<PublicKey>,
     pub origins: BTreeMap<Origin, StoredOrigin>,
     /// What origins' states were before, each with when it was replaced: for eventually consistent reads.
@@ -103,6 +105,8 @@ pub struct State {
     pub quotas: BTreeMap<(Tenant, Quota), Limit>,
     /// What tenants' quotas count, but for subscriptions.
     pub used: BTreeMap<Added, u64>,
+    /// Lines of successes of pages that were logged: the deliveries of each.
+    pub sent_by_page: Vec<Vec<DeliveryId>>,
     /// Exceeded quotas that were logged.
     pub exceeded: Vec<(Tenant, Exceeded)>,
     /// From when slots of buckets are free.

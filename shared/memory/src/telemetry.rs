@@ -8,13 +8,18 @@ use redial_core::policy::stored::Ignored;
 use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
-use redial_engine::ports::{AttemptEvent, BreakerEvent, PortError, QuarantineEvent, Telemetry};
+use redial_engine::ports::{AttemptEvent, BreakerEvent, PageEvent, PortError, QuarantineEvent, Telemetry};
 
 use super::Memory;
 
 impl Telemetry for Memory {
     fn attempt(&self, event: &AttemptEvent<'_>) {
         self.state().not_sent.extend(event.not_sent);
+    }
+
+    fn sent_by_page(&self, event: &PageEvent<'_>) {
+        let sent = event.sent.iter().map(|it| it.correlation_id.clone()).collect();
+        self.state().sent_by_page.push(sent);
     }
 
     fn count(&self, metric: Metric, n: u64) {

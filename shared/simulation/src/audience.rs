@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redial_core::audience::{Audience, Progress, RunKey, shard_of};
-use redial_core::identity::{DeliveryKey, SubscriptionId, SubscriptionKey};
+use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey};
 use redial_core::time::Timestamp;
 
 /// A message to a tag, as a producer sent it.
@@ -52,6 +52,8 @@ pub struct Walk {
 /// A recipient that a message was sent to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandedOn {
+    /// The recipient's delivery.
+    pub delivery: DeliveryId,
     pub first: Timestamp,
     pub times: u32,
 }

@@ -64,6 +64,8 @@ pub struct Acks {
     pub tokens: Vec<String>,
     /// What was answered, and what was answered as the first of its kind.
     pub answered: BTreeSet<(DeliveryKey, AckEvent)>,
+    /// When tokens end.
+    pub ends: BTreeMap<DeliveryKey, Timestamp>,
     pub first: BTreeSet<(DeliveryKey, AckEvent)>,
 }
 

@@ -1,7 +1,8 @@
 //! The state of a delivery: the ledger and the dead-letter store put together.
 //!
-//! The ledger has a delivery from its first claim on. A message that never became one (it could not be parsed, or its id was
-//! used for other content) has only a dead letter, under the same `tenant#id`.
+//! The ledger has a delivery from its first claim on, but for a recipient of an audience that is sent to by the page and has accepted the
+//! message: its id leads to the page. A message that never became a delivery (it could not be parsed, or its id was used for other
+//! content) has only a dead letter, under the same `tenant#id`.
 
 mod place;
 
@@ -17,10 +18,11 @@ use redial_core::{
     identity::{DeliveryId, DeliveryKey, Tenant},
     ledger::{Entry, PastAttempt, State},
     outcome::NotSent,
+    page::Position,
     route::WaitSettings,
     time::Timestamp,
 };
-use redial_engine::ports::Clock as _;
+use redial_engine::ports::{Acks as _, Clock as _, OnPage, Pages as _, PortError};
 use serde_json::{Value, json};
 
 use crate::{
@@ -34,6 +36,8 @@ pub(crate) struct Standing {
     tenant: String,
     id: DeliveryId,
     entry: Option<Entry>,
+    /// What its page says of it, where it has no entry.
+    on_page: Option<OnPage>,
     details: Details,
     dead_letters: Vec<DeadLetter>,
     place: String,
@@ -64,34 +68,49 @@ pub(crate) async fn standing(
     id: &DeliveryId,
 ) -> Result<Option<Standing>, Failure> {
     let found = match Tenant::parse(tenant) {
-        Some(tenant) => item(target, &DeliveryKey { tenant, id: id.clone() }).await?,
-        None => None,
+        Some(tenant) => find(target, &DeliveryKey { tenant, id: id.clone() }).await,
+        None => Ok(Found::default()),
     };
-    let (entry, details) = found.map_or((None, Details::default()), |(entry, it)| (Some(entry), it));
+    let failed = |error| AwsError::of_port(&error).failure("the delivery cannot be looked up");
+    let Found { entry, on_page, details } = found.map_err(failed)?;
     let dead_letters = target.dead_letters().dead_letters_of(tenant, id.as_str()).await?;
     let now = System.now();
-    let place = match (&entry, dead_letters.first()) {
-        (Some(entry), _) => {
+    let place = match (&entry, &on_page, dead_letters.first()) {
+        (Some(entry), _, _) => {
             place::of_entry(entry, details.channel, &dead_letters, &settings(target, entry).await, now)
         }
-        (None, Some(letter)) => place::of_dead_letter(letter, now),
-        (None, None) => return Ok(None),
+        (None, Some(on_page), _) => place::on_page(on_page, now),
+        (None, None, Some(letter)) => place::of_dead_letter(letter, now),
+        (None, None, None) => return Ok(None),
     };
-    let unlogged = match &entry {
-        Some(entry) if entry.state == State::Sent => target.success_logs().await,
-        Some(_) | None => None,
-    };
+    let state = entry.as_ref().map(|entry| entry.state).or(on_page.as_ref().map(OnPage::state));
+    let unlogged = if state == Some(State::Sent) { target.success_logs().await } else { None };
     let unlogged = unlogged.filter(|logs| !logs.logs(id.as_str()));
     let (tenant, id) = (tenant.to_owned(), id.clone());
-    Ok(Some(Standing { tenant, id, entry, details, dead_letters, place, unlogged }))
+    Ok(Some(Standing { tenant, id, entry, on_page, details, dead_letters, place, unlogged }))
 }
 
-/// `None` if the ledger has no such delivery, or no longer.
-async fn item(target: &Target, key: &DeliveryKey) -> Result<Option<(Entry, Details)>, Failure> {
-    let failed = |error| AwsError::of_port(&error).failure("the delivery cannot be looked up");
-    let item = target.deliveries().item(key).await.map_err(failed)?;
-    let found = item.and_then(|item| Some((delivery_item::entry(&item)?, details(&item))));
-    Ok(found.filter(|(entry, _)| !entry.is_forgotten(System.now())))
+#[derive(Default)]
+struct Found {
+    entry: Option<Entry>,
+    on_page: Option<OnPage>,
+    details: Details,
+}
+
+async fn find(target: &Target, key: &DeliveryKey) -> Result<Found, PortError> {
+    let now = System.now();
+    let mut found = Found::default();
+    if let Some(item) = target.deliveries().item(key).await? {
+        found.entry = delivery_item::entry(&item).filter(|entry| !entry.is_forgotten(now));
+        found.details = found.entry.as_ref().map(|_| details(&item)).unwrap_or_default();
+    }
+    if let Some(position) = Position::of(key) {
+        found.details.acknowledged.extend(target.acks().acknowledged(key, now).await?);
+        if found.entry.is_none() {
+            found.on_page = target.audiences().on_page(&position, now).await?;
+        }
+    }
+    Ok(found)
 }
 
 fn details(item: &HashMap<String, AttributeValue>) -> Details {
@@ -129,37 +148,44 @@ async fn settings(target: &Target, entry: &Entry) -> WaitSettings {
 impl Standing {
     /// Whether nothing will follow without a replay.
     pub(crate) fn is_final(&self) -> bool {
-        self.entry.as_ref().is_none_or(|entry| entry.state.is_terminal())
+        self.state().is_none_or(State::is_terminal)
+    }
+
+    fn state(&self) -> Option<State> {
+        let on_page = || self.on_page.as_ref().map(OnPage::state);
+        self.entry.as_ref().map(|entry| entry.state).or_else(on_page)
     }
 
     /// Every field is always present.
     pub(crate) fn to_json(&self) -> Value {
         let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
-        let entry = self.entry.as_ref();
+        let (entry, on_page) = (self.entry.as_ref(), self.on_page.as_ref());
+        let subscription = entry.and_then(|it| it.subscription.as_ref());
+        let first_attempt = on_page.map(|_| 0);
         json!({
             "tenant": self.tenant,
             "id": self.id.as_str(),
-            "state": entry.map(|it| it.state.label()),
+            "state": self.state().map(State::label),
             "final": self.is_final(),
             "where": self.place,
             "channel": self.details.channel.map(Channel::label),
-            "attempt": entry.map(|it| it.turn.attempt.0),
-            "lineage": entry.map(|it| it.turn.lineage.0),
+            "attempt": entry.map(|it| it.turn.attempt.0).or(first_attempt),
+            "lineage": entry.map(|it| it.turn.lineage.0).or(first_attempt),
             "status": entry.and_then(|it| it.status),
             "reason": entry.and_then(|it| it.reason).map(|reason| reason.label()),
             "not_sent": entry.and_then(|it| it.not_sent).map(NotSent::label),
             "provider_word": entry.and_then(|it| it.provider_word.as_deref()),
-            "in_doubt": entry.map(|it| it.in_doubt),
+            "in_doubt": entry.map(|it| it.in_doubt).or(on_page.map(|_| false)),
             "not_logged": self.unlogged.map(SuccessLogs::label),
             "not_before": time(entry.and_then(|it| it.not_before)),
             "lease_until": time(entry.map(|it| it.lease_until)),
-            "created_at": time(entry.map(|it| it.created_at)),
-            "updated_at": time(entry.map(|it| it.updated_at)),
+            "created_at": time(entry.map(|it| it.created_at).or(on_page.map(|it| it.opened_at))),
+            "updated_at": time(entry.map(|it| it.updated_at).or(on_page.map(|it| it.updated_at))),
             "displayed_at": time(self.details.acknowledged_at(AckEvent::Displayed)),
             "clicked_at": time(self.details.acknowledged_at(AckEvent::Clicked)),
             "closed_at": time(self.details.acknowledged_at(AckEvent::Closed)),
             "endpoint_hash": entry.and_then(|it| it.endpoint_hash.as_ref()).map(|hash| hash.as_str()),
-            "subscription": entry.and_then(|it| it.subscription.as_ref()).map(|id| id.as_str()),
+            "subscription": subscription.or(on_page.map(|it| &it.subscription)).map(|id| id.as_str()),
             "source_message": entry.map(|it| it.source_message.as_str()),
             "dead_letters": self.dead_letters.iter().map(place::dead_letter_to_json).collect::<Vec<_>>(),
             "attempts": self.details.history.iter().map(attempt_to_json).collect::<Vec<_>>(),
@@ -168,11 +194,18 @@ impl Standing {
 
     /// For people: the place in words, then the fields that have a value.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let state = self.entry.as_ref().map_or("dead letter", |entry| entry.state.label());
+        let state = self.state().map_or("dead letter", State::label);
         let mut lines = vec![format!("{}#{}: {state}", self.tenant, self.id), format!("  {}", self.place)];
         let mut field = |name: &str, value: Option<String>| {
             lines.extend(value.map(|value| format!("  {name:<14}{value}")));
         };
+        let unlogged = |logs| format!("its success has no line, while SuccessLogs={logs}");
+        let unlogged = self.unlogged.map(unlogged);
+        if let Some(on_page) = &self.on_page {
+            field("updated", Some(on_page.updated_at.to_rfc3339()));
+            field("subscription", Some(on_page.subscription.to_string()));
+            field("log", unlogged.clone());
+        }
         if let Some(entry) = &self.entry {
             field("channel", self.details.channel.map(|channel| place::channel(channel).to_owned()));
             field("attempt", Some(place::attempt(entry.turn)));
@@ -187,8 +220,7 @@ impl Standing {
             field("first claimed", Some(entry.created_at.to_rfc3339()));
             field("updated", Some(entry.updated_at.to_rfc3339()));
             field("subscription", entry.subscription.as_ref().map(ToString::to_string));
-            let unlogged = |logs| format!("its success has no line, while SuccessLogs={logs}");
-            field("log", self.unlogged.map(unlogged));
+            field("log", unlogged);
             field("endpoint", entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()));
         }
         for (event, at) in &self.details.acknowledged {
@@ -231,6 +263,7 @@ mod tests {
             tenant: "acme".to_owned(),
             id,
             entry,
+            on_page: None,
             details,
             dead_letters,
             place: "somewhere".to_owned(),
@@ -254,6 +287,32 @@ mod tests {
         assert_eq!(standing.to_json()["not_logged"], json!("sampled"));
         let line = "  log           its success has no line, while SuccessLogs=sampled".to_owned();
         assert!(standing.lines().contains(&line), "{:?}", standing.lines());
+    }
+
+    #[test]
+    fn a_recipient_that_its_page_alone_knows_is_shown_like_a_delivery() {
+        let on_page = place::tests::on_page(redial_core::page::Sheet::default());
+        let mut standing = standing(None, Details::default(), Vec::new());
+        let of = |on_page: &OnPage, sent: bool| {
+            let mut sheet = on_page.sheet;
+            sheet.sent = if sent { [on_page.place].into_iter().collect() } else { sheet.sent };
+            Some(OnPage { sheet, ..on_page.clone() })
+        };
+        standing.on_page = of(&on_page, false);
+        assert_fields(&standing.to_json(), &json!({"state": "queued", "final": false, "attempt": 0}));
+        standing.on_page = of(&on_page, true);
+        standing.details.acknowledged = vec![(AckEvent::Displayed, Timestamp::from_ms(2_000))];
+        assert_fields(
+            &standing.to_json(),
+            &json!({
+                "state": "sent", "final": true, "subscription": "s1", "in_doubt": false, "attempts": [],
+                "displayed_at": "1970-01-01T00:00:02.000Z", "updated_at": "1970-01-01T00:00:01.000Z",
+            }),
+        );
+        let lines = standing.lines();
+        for line in ["acme#d1: sent", "  subscription  s1", "  displayed     1970-01-01T00:00:02.000Z"] {
+            assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use redial_core::{
     route::{Route, WaitSettings, route},
     time::Timestamp,
 };
+use redial_engine::ports::OnPage;
 use serde_json::{Value, json};
 
 /// From the ledger's entry and the dead letters of the same id.
@@ -57,6 +58,22 @@ pub(super) fn of_entry(
         }
         State::Expanded => "handed on to its audience: see `redial audience status`".to_owned(),
     }
+}
+
+/// Of a recipient that its page alone knows.
+pub(super) fn on_page(on_page: &OnPage, now: Timestamp) -> String {
+    let state = on_page.state();
+    if state == State::Sent {
+        return format!("accepted by the receiver, by the page, {}", moment(on_page.updated_at, now));
+    }
+    let what = if state == State::Sending {
+        "being sent with its page"
+    } else if on_page.is_apart() {
+        "it has left its page, and goes on in a message of its own"
+    } else {
+        "its page has not been sent to it yet"
+    };
+    what.to_owned()
 }
 
 /// Who accepted it, which does not mean that a person has read it.
@@ -205,13 +222,37 @@ pub(super) mod tests {
     use redial_core::{
         dead_letter::{Kind, Reference},
         endpoint::HashKeys,
-        identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Tenant},
+        identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant},
+        page::{Places, Sheet},
     };
 
     use super::*;
 
     fn now() -> Timestamp {
         Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
+    }
+
+    pub(crate) fn on_page(sheet: Sheet) -> OnPage {
+        let (opened_at, updated_at) = (Timestamp::from_ms(500), Timestamp::from_ms(1_000));
+        let subscription = SubscriptionId::parse("s1").expect("valid");
+        OnPage { subscription, place: 7, sheet, opened_at, updated_at }
+    }
+
+    #[test]
+    fn a_recipient_without_an_entry_is_where_its_page_says() {
+        let places = || [7].into_iter().collect::<Places>();
+        let none = Sheet::default();
+        for (sheet, words) in [
+            (none, "its page has not been sent to it yet"),
+            (Sheet { started: places(), ..none }, "being sent with its page"),
+            (Sheet { apart: places(), ..none }, "it has left its page, and goes on in a message of its own"),
+            (
+                Sheet { sent: places(), ..none },
+                "accepted by the receiver, by the page, 1970-01-01T00:00:01.000Z (5 s ago)",
+            ),
+        ] {
+            assert_eq!(super::on_page(&on_page(sheet), Timestamp::from_ms(6_000)), words);
+        }
     }
 
     pub(crate) fn entry(state: State) -> Entry {

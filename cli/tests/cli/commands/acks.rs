@@ -46,7 +46,8 @@ impl Acknowledging {
     }
 
     async fn acknowledge(&self, id: &str, event: AckEvent, at: Timestamp) -> Acknowledged {
-        self.acks.acknowledge(&key(&self.stack, id), event, at).await.expect("the table answers")
+        let until = at.plus(Duration::from_secs(DAY));
+        self.acks.acknowledge(&key(&self.stack, id), event, until, at).await.expect("the table answers")
     }
 
     fn status(&self, id: &str) -> Done {

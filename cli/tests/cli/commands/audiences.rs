@@ -1,13 +1,15 @@
 //! `redial audience` on a message to an audience: its progress, how many have its tag, and cancelling it.
 
-use redial_adapters::audiences_dynamo::DynamoAudiences;
+use redial_adapters::{acks_dynamo::DynamoAcks, audiences_dynamo::DynamoAudiences};
 use redial_core::{
-    audience::{Opening, Page, Progress, Run, RunKey},
+    ack::AckEvent,
+    audience::{Opening, Page, Progress, Run, RunKey, shard_of},
     body::Body,
-    identity::{SubscriptionId, Turn},
+    identity::{DeliveryKey, SubscriptionId, Turn},
     lane::Lane,
+    page::{PageKey, PageMessage, Sheet},
 };
-use redial_engine::ports::Audiences as _;
+use redial_engine::ports::{Acknowledged, Acks as _, Audiences as _, PageLease};
 
 use super::key;
 use crate::prelude::*;
@@ -149,4 +151,49 @@ async fn an_id_used_again_finds_the_run_that_was_opened_last() {
     assert_eq!(stack.json(command("status spring"))["state"], "open");
     stack.shown(command("cancel spring --yes"));
     assert_eq!(stack.json(command("status spring"))["state"], "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_subscription() {
+    let stack = TestStack::shared_idle().await;
+    let tenant = &stack.tenant;
+    let audiences = audiences(&stack);
+    let run = Run { by_the_page: true, ..run_opened_at(&stack, System.now()) };
+    open(&audiences, &run).await;
+    let page = PageKey { run: run.key.clone(), shard: shard_of(&sent_to(["s1", "s1"])[0]), first: 100 };
+    let page = PageMessage { key: page, members: sent_to(["s1", "s2"]), apart: false };
+    let recorded = audiences.record_page(&run, &page.key, &page.members).await;
+    assert_eq!(recorded.as_ref(), Ok(&page.members));
+    let now = System.now();
+    let lease = PageLease { token: "t".to_owned(), until: now, kept_until: run.kept_until };
+    audiences.claim_page(&page, &lease, now).await.expect("the table answers");
+    let sheet = Sheet { step: 1, sent: [0].into_iter().collect(), ..Sheet::default() };
+    assert_eq!(audiences.write_sheet(&page, &lease, &sheet).await, Ok(true));
+
+    let id = page.key.position(0).delivery();
+    let delivery = DeliveryKey { id: id.clone(), ..key(&stack, "autumn") };
+    let acks = DynamoAcks::new(stack.dynamodb.clone(), stack.tables().deliveries.clone());
+    let acknowledge = async |event| acks.acknowledge(&delivery, event, run.kept_until, now).await;
+    assert_eq!(acknowledge(AckEvent::Displayed).await, Ok(Acknowledged::First));
+    assert_eq!(acknowledge(AckEvent::Displayed).await, Ok(Acknowledged::Again));
+    assert_eq!(acks.acknowledged(&delivery, run.kept_until).await, Ok(Vec::new()), "it has expired");
+
+    let displayed_at = now.to_rfc3339();
+    let status = stack.json(format!("status {id} --tenant {tenant}"));
+    let shown = json!({"state": "sent", "final": true, "subscription": "s1", "displayed_at": displayed_at, "attempt": 0});
+    assert_fields(&status, shown);
+    let next = page.key.position(1).delivery();
+    let status = stack.json(format!("status {next} --tenant {tenant}"));
+    assert_fields(&status, json!({"state": "queued", "final": false, "displayed_at": null}));
+    let none = page.key.position(2).delivery();
+    stack.redial(format!("status {none} --tenant {tenant}")).ends_with(1);
+
+    let recipient = stack.json(format!("audience recipient autumn s1 --tenant {tenant}"));
+    let shown = json!({
+        "delivery": id.as_str(), "state": "sent", "place": 0, "has_entry": false, "displayed_at": displayed_at,
+        "clicked_at": null,
+    });
+    assert_fields(&recipient, shown);
+    let words = stack.shown(format!("audience recipient autumn s1 --tenant {tenant}"));
+    assert!(words.contains(&format!("displayed {displayed_at}\n")), "{words}");
 }

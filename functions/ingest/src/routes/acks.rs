@@ -5,9 +5,7 @@
 
 use axum::extract::{Request, State};
 use http::StatusCode;
-use redial_core::access::AckToken;
 use redial_core::ack::AckEvent;
-use redial_core::identity::DeliveryKey;
 use redial_core::shape::{self, Errors, Object};
 use redial_core::time::Timestamp;
 use redial_engine::acks;
@@ -42,13 +40,11 @@ async fn take<E: HttpApi>(app: &App<E>, text: &str) -> Result<(StatusCode, Value
     let (token, event) = read(text)?;
     let (env, now) = (&app.env, app.env.clock().now());
     let token = app.settings.token_keys.read_ack(&token, now).ok_or(Kind::Unauthorized)?;
-    let AckToken { tenant, delivery, expires_at: _ } = token;
-    let key = DeliveryKey { tenant, id: delivery };
-    app.limits.admit(&app.env, Caller::Browser(format!("ack#{key}")), 1).await?;
-    let noted = acks::take(env.acks(), env.ledger(), env.outbox(), env.telemetry(), &key, event, now);
-    let noted = noted.await.map_err(|error| app.failed(&error))?;
-    let duplicate = noted == Acknowledged::Again;
-    Ok((StatusCode::ACCEPTED, json!({"id": key.id.as_str(), "event": event.label(), "duplicate": duplicate})))
+    app.limits.admit(&app.env, Caller::Browser(format!("ack#{}", token.key())), 1).await?;
+    let recorded = acks::take(env, &token, event, now).await.map_err(|error| app.failed(&error))?;
+    let duplicate = recorded == Acknowledged::Again;
+    let answer = json!({"id": token.delivery.as_str(), "event": event.label(), "duplicate": duplicate});
+    Ok((StatusCode::ACCEPTED, answer))
 }
 
 fn read(text: &str) -> Result<(String, AckEvent), Problem> {

@@ -13,7 +13,8 @@ use redial_core::ledger::PastAttempt;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_engine::http_api::{self, Accepted, Answer};
-use redial_engine::ports::{Clock, Deliveries, DeliveryRecord, HttpApi, Randomness};
+use redial_engine::known::{self, Known};
+use redial_engine::ports::{Clock, DeliveryRecord, HttpApi, OnPage, Randomness};
 use serde_json::{Value, json};
 
 use super::{Answered, Id, Worker, parsed, random_text};
@@ -95,16 +96,49 @@ pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: R
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Read)).await?;
     app.admit(&grant, 1).await?;
     let id = parsed(id, DeliveryId::parse).ok_or(Kind::NotFound)?;
-    let found = app.env.ledger().find(&DeliveryKey { tenant: grant.tenant, id }).await;
+    let key = DeliveryKey { tenant: grant.tenant, id };
+    let found = known::find(&app.env, &key, app.env.clock().now()).await;
     let known = found.map_err(|error| app.failed(&error))?.ok_or(Kind::NotFound)?;
-    Ok(respond::json(StatusCode::OK, &description(&known)))
+    Ok(respond::json(StatusCode::OK, &description(&key.id, &known)))
 }
 
 /// Every field is always present, and null without a value.
-fn description(known: &DeliveryRecord) -> Value {
-    let DeliveryRecord { entry, channel, attempts, acknowledged } = known;
+fn description(id: &DeliveryId, known: &Known) -> Value {
+    let mut description = match known {
+        Known::Entry(record) => of_entry(record),
+        Known::OnPage { on_page, .. } => of_page(id, on_page),
+    };
+    for event in AckEvent::ALL {
+        let first = known.acknowledged().iter().find(|(of, _)| *of == event);
+        description[format!("{}_at", event.label())] = json!(first.map(|(_, at)| at.to_rfc3339()));
+    }
+    description
+}
+
+/// A page knows only that its recipients are sent to, each at its first attempt.
+fn of_page(id: &DeliveryId, on_page: &OnPage) -> Value {
+    let state = on_page.state();
+    json!({
+        "id": id.as_str(),
+        "state": state.label(),
+        "final": state.is_terminal(),
+        "channel": null,
+        "subscription": on_page.subscription.as_str(),
+        "attempt": 0,
+        "replay": 0,
+        "status": null,
+        "reason": null,
+        "not_before": null,
+        "in_doubt": false,
+        "created_at": on_page.opened_at.to_rfc3339(),
+        "updated_at": on_page.updated_at.to_rfc3339(),
+        "attempts": [],
+    })
+}
+
+fn of_entry(record: &DeliveryRecord) -> Value {
+    let DeliveryRecord { entry, channel, attempts, acknowledged: _ } = record;
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
-    let first = |event: AckEvent| time(acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at));
     json!({
         "id": entry.key.id.as_str(),
         "state": entry.state.label(),
@@ -119,9 +153,6 @@ fn description(known: &DeliveryRecord) -> Value {
         "in_doubt": entry.in_doubt,
         "created_at": entry.created_at.to_rfc3339(),
         "updated_at": entry.updated_at.to_rfc3339(),
-        "displayed_at": first(AckEvent::Displayed),
-        "clicked_at": first(AckEvent::Clicked),
-        "closed_at": first(AckEvent::Closed),
         "attempts": attempts.iter().map(attempt).collect::<Vec<_>>(),
     })
 }

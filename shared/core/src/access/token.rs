@@ -25,7 +25,7 @@ use subtle::ConstantTimeEq;
 
 use super::api_key::ApiKeyId;
 use super::base62;
-use crate::identity::{DeliveryId, SubscriptionId, Tenant};
+use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
 use crate::named_keys::{NamedKey, NamedKeys};
 use crate::tag::Tags;
 use crate::time::Timestamp;
@@ -96,6 +96,10 @@ pub struct AckToken {
 }
 
 impl AckToken {
+    pub fn key(&self) -> DeliveryKey {
+        DeliveryKey { tenant: self.tenant.clone(), id: self.delivery.clone() }
+    }
+
     /// How long acknowledgements are accepted after a message's deadline, or after it was sent where it has none: a user may click a
     /// notification days later.
     pub const GRACE: Duration = Duration::from_secs(7 * 86_400);

@@ -19,11 +19,12 @@ pub use refusal::Refusal;
 pub use to::To;
 pub use travel::Travel;
 
-use crate::audience::{RecipientRef, RunKey};
+use crate::audience::{Opening, RecipientRef, RunKey, SHARDS};
 use crate::channel::Channel;
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::endpoint::{EndpointHash, HashKeys};
-use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant};
+use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant, Turn};
+use crate::page::Position;
 use crate::payload::Payload;
 use crate::policy::{Circumstances, Policy, TenantPolicies};
 use crate::shape;
@@ -153,15 +154,19 @@ impl Message {
         self.recipient.is_some()
     }
 
-    /// The longest message that a recipient of its audience gets; the message itself where it has no audience.
+    /// The longest message that a recipient of its audience gets; the message itself where it has no audience. The ids of deliveries are
+    /// longer where it is sent by the page.
     #[must_use]
-    pub fn as_long_as_a_recipient_s(&self) -> Cow<'_, Self> {
+    pub fn as_long_as_a_recipient_s(&self, by_the_page: bool) -> Cow<'_, Self> {
         if !matches!(self.to, To::Audience(_)) {
             return Cow::Borrowed(self);
         }
-        let recipient = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
-        let run = RunKey::without_opening(&self.key());
-        Cow::Owned(self.to_recipient(&RecipientRef::new(&run, recipient)))
+        let subscription = SubscriptionId::parse("anybody").expect("invariant: the constant is an id");
+        let run = RunKey::new(&self.key(), Opening { turn: Turn::default(), at: Timestamp::default() });
+        let recipient = RecipientRef::new(&run, subscription);
+        let last = Position { run, shard: SHARDS - 1, number: u32::MAX };
+        let id = if by_the_page { last.delivery() } else { recipient.id };
+        Cow::Owned(self.to_recipient(&RecipientRef { id, ..recipient }))
     }
 
     /// The length of its own fields as they travel, in bytes.

@@ -21,7 +21,6 @@ use redial_core::outcome::{Attempted, NotSent, Outcome};
 use redial_core::plaintext::Plaintext;
 use redial_core::plan::{self, Plan, Situation};
 use redial_core::protection::patience::{FIRST_TIMEOUT, Patience};
-use redial_core::provider::Provider;
 use redial_core::push_target::PushTarget;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
@@ -36,6 +35,22 @@ pub(super) struct Finished {
     pub(super) made: Result<(Plan, Facts), Setback>,
     /// What it shows of its origin, if anything was sent there.
     pub(super) seen: Option<Seen>,
+    /// How long the attempt took, if there was one.
+    pub(super) took: Duration,
+}
+
+/// An attempt, or an end without one.
+struct Tried {
+    plan: Plan,
+    facts: Facts,
+    seen: Option<Seen>,
+    took: Duration,
+}
+
+impl Tried {
+    fn without_attempt(plan: Plan, facts: Facts) -> Self {
+        Self { plan, facts, seen: None, took: Duration::ZERO }
+    }
 }
 
 impl<P: Ports> Worker<P> {
@@ -48,8 +63,8 @@ impl<P: Ports> Worker<P> {
             Err(Setback::Panicked)
         });
         match made {
-            Ok((plan, facts, seen)) => Finished { job, made: Ok((plan, facts)), seen },
-            Err(setback) => Finished { job, made: Err(setback), seen: None },
+            Ok(Tried { plan, facts, seen, took }) => Finished { job, made: Ok((plan, facts)), seen, took },
+            Err(setback) => Finished { job, made: Err(setback), seen: None, took: Duration::ZERO },
         }
     }
 
@@ -58,10 +73,10 @@ impl<P: Ports> Worker<P> {
         invocation: &Invocation,
         job: &Job,
         was_in_doubt: bool,
-    ) -> Result<(Plan, Facts, Option<Seen>), Setback> {
+    ) -> Result<Tried, Setback> {
         let policy = job.policy();
         if let Some(end) = plan::in_doubt(was_in_doubt, policy) {
-            return Ok((end, Facts { in_doubt: true, ..Facts::default() }, None));
+            return Ok(Tried::without_attempt(end, Facts { in_doubt: true, ..Facts::default() }));
         }
         let rest = job.due().since(self.system.now());
         if rest > Duration::ZERO {
@@ -69,7 +84,7 @@ impl<P: Ports> Worker<P> {
         }
         let began = self.system.now();
         if job.deadline.is_over(began, job.travel.turn.attempt.0) {
-            return Ok((Plan::Expired, Facts::default(), None));
+            return Ok(Tried::without_attempt(Plan::Expired, Facts::default()));
         }
         // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded: the latest
         // start leaves [`RESERVE`] after it, to record it and to hand it off.
@@ -99,7 +114,7 @@ impl<P: Ports> Worker<P> {
         let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
         self.report_attempt(job, &attempted, &verdict, &plan, &facts, now);
         let seen = admit::seen(job, &attempted, &verdict);
-        Ok((plan, facts, seen))
+        Ok(Tried { plan, facts, seen, took: attempted.took })
     }
 
     /// The longest that one send takes.
@@ -226,13 +241,17 @@ impl<P: Ports> Worker<P> {
                 self.telemetry.count(metric, 1);
             }
         }
+        if job.is_on_page && *plan == Plan::Sent {
+            // Its page logs it, with others.
+            return;
+        }
         let retry_after = attempted.outcome.response().and_then(retry_after::from_response);
         self.telemetry.attempt(&AttemptEvent {
             correlation_id: &job.message.id,
             endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
             tenant: &job.message.tenant,
             channel: job.channel.label(),
-            provider: job.recipient().map_or(Provider::Other, |to| Provider::of(to.endpoint())).label(),
+            provider: job.provider().label(),
             attempt: job.travel.turn.attempt.0,
             status_code: facts.status,
             retry_after_header: retry_after.map(|wait| wait.as_secs()),
@@ -243,7 +262,12 @@ impl<P: Ports> Worker<P> {
             policy_source: job.chosen.source.label(),
             provider_word: facts.provider_word.as_deref(),
             delay_ms: plan.not_before().map(|at| plan::delay_ms(at, now)),
-            took_ms: u64::try_from(attempted.took.as_millis()).unwrap_or(u64::MAX),
+            took_ms: ms(attempted.took),
         });
     }
+}
+
+/// In whole milliseconds.
+pub(super) fn ms(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }

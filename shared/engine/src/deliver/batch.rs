@@ -213,6 +213,7 @@ pub(super) fn job(
         slot: None,
         patience: Patience::Whole,
         is_cancelled: false,
+        is_on_page: false,
         receives,
         message: Box::new(message),
         travel,

@@ -43,8 +43,7 @@ impl<P: Ports> Worker<P> {
         let opened: Vec<Run> = jobs
             .iter()
             .map(|(job, at)| Run {
-                // An acknowledgement needs the entry of its delivery.
-                by_the_page: self.settings.audience_pages && !job.message.acks,
+                by_the_page: self.settings.audience_pages,
                 ..runs::of_claim(&job.message, &job.travel, job.deadline, *at)
             })
             .collect();
@@ -113,7 +112,7 @@ impl<P: Ports> Worker<P> {
             let mut page = self.page(expansion, &audience, after).await?;
             let mut whole = None;
             if run.by_the_page && !page.members.is_empty() {
-                let at = PageKey { run: key.clone(), shard: *shard, after: after.cloned() };
+                let at = PageKey::next(key.clone(), *shard, &at);
                 let members = audiences.record_page(&run, &at, &page.members).await?;
                 page = page.recorded(members.clone());
                 whole = Some(PageMessage { key: at, members, apart: false });

@@ -10,11 +10,12 @@ use redial_core::identity::SubscriptionKey;
 use redial_core::lane::Lane;
 use redial_core::ledger::DEDUPE_WINDOW;
 use redial_core::ledger::Place;
-use redial_core::message::{Message, Travel};
+use redial_core::message::{Message, To, Travel};
 use redial_core::plaintext::{Plaintext, TooLong};
 use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
 use redial_core::protection::Whose;
 use redial_core::protection::patience::Patience;
+use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Subscription, Terms};
@@ -49,6 +50,8 @@ pub(super) struct Job {
     pub(super) patience: Patience,
     /// Whether the message to the audience that it belongs to was cancelled.
     pub(super) is_cancelled: bool,
+    /// Whether it is sent with others, by the message of a page.
+    pub(super) is_on_page: bool,
     /// How often it was received, by its former SQS messages too.
     pub(super) receives: u32,
 }
@@ -80,6 +83,10 @@ impl Job {
     pub(super) fn subscription_key(&self) -> Option<SubscriptionKey> {
         let id = self.message.to.subscription()?.clone();
         Some(SubscriptionKey { tenant: self.message.tenant.clone(), id })
+    }
+
+    pub(super) fn provider(&self) -> Provider {
+        self.recipient().map_or(Provider::Other, |to| Provider::of(to.endpoint()))
     }
 
     pub(super) fn recipient(&self) -> Option<&Recipient> {
@@ -142,7 +149,7 @@ impl Job {
     }
 
     pub(super) fn too_long(&self, settings: &Settings) -> Option<TooLong> {
-        let message = self.message.as_long_as_a_recipient_s();
+        let message = self.message.as_long_as_a_recipient_s(settings.audience_pages);
         let too_long = || Plaintext::of(&message, self.deadline, &settings.token_keys).too_long();
         (self.channel == Channel::WebPush).then(too_long).flatten()
     }
@@ -157,7 +164,9 @@ impl Job {
     pub(super) fn kept_until(&self) -> Option<Timestamp> {
         let may_come_twice = self.message.is_for_a_recipient() && self.deadline.is_limited();
         let outlives_its_copies = may_come_twice.then(|| self.deadline.at().plus(DEDUPE_WINDOW));
-        let is_acknowledged = self.message.acks && self.channel == Channel::WebPush;
+        // What is acknowledged of an audience are its recipients.
+        let is_one_s = !matches!(self.message.to, To::Audience(_));
+        let is_acknowledged = self.message.acks && self.channel == Channel::WebPush && is_one_s;
         let by_its_browser = is_acknowledged.then(|| ack::accepted_until(self.deadline));
         by_its_browser.max(outlives_its_copies)
     }

@@ -14,15 +14,15 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
-use super::attempt::Finished;
+use super::attempt::{self, Finished};
 use super::batch;
 use super::claim::claim_of;
 use super::job::Job;
 use super::planned::{Facts, Planned};
 use super::worker::{Invocation, LINGER, Ports, Settings, Worker, time_for};
 use crate::ports::{
-    Audiences, Claim, ClaimAnswer, Clock, Ledger, PageClaim, PageLease, PortError, PushSender, Telemetry,
-    WebhookSender,
+    Audiences, Claim, ClaimAnswer, Clock, Ledger, PageClaim, PageEvent, PageLease, PortError, PushSender,
+    SentByPage, Telemetry, WebhookSender,
 };
 use redial_core::audience::Run;
 use redial_core::gate::Gate;
@@ -70,7 +70,7 @@ impl Held<'_> {
             let travel = Travel { deferred_from: Some(source.clone()), ..start };
             let message = self.message.to_recipient(&recipient);
             let job = batch::job(place, message, travel, self.run.lane, source, 1, &settings.hash_keys);
-            Some(Job { is_cancelled: self.run.cancelled_at.is_some(), ..job })
+            Some(Job { is_cancelled: self.run.cancelled_at.is_some(), is_on_page: true, ..job })
         };
         places.iter().filter_map(job).collect()
     }
@@ -340,6 +340,7 @@ impl<P: Ports> Worker<P> {
         held: &mut Held<'_>,
         outcomes: Vec<Finished>,
     ) {
+        self.log_successes(held, &outcomes);
         let at = self.system.now();
         let mut ready = Vec::new();
         let mut others = Vec::new();
@@ -380,6 +381,28 @@ impl<P: Ports> Worker<P> {
                 self.telemetry.infrastructure(&error);
                 held.has_failed = true;
             }
+        }
+    }
+
+    /// Logs those of these that were sent, in one line.
+    fn log_successes(&self, held: &Held<'_>, outcomes: &[Finished]) {
+        let sent = |finished: &'_ Finished| matches!(finished.made, Ok((Plan::Sent, _)));
+        let logged =
+            outcomes.iter().filter(|finished| sent(finished)).map(|Finished { job, made, took, .. }| {
+                SentByPage {
+                    correlation_id: &job.message.id,
+                    place: job.place,
+                    endpoint_hash: job.endpoint_hash.as_ref(),
+                    channel: job.channel,
+                    provider: job.provider(),
+                    status_code: made.as_ref().ok().and_then(|(_, facts)| facts.status),
+                    took_ms: attempt::ms(*took),
+                }
+            });
+        let sent: Vec<_> = logged.collect();
+        if !sent.is_empty() {
+            let event = PageEvent { message: &held.run.message, page: &held.page.key, sent };
+            self.telemetry.sent_by_page(&event);
         }
     }
 

@@ -3,7 +3,8 @@
 use super::{Answer, Answers};
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::identity::{SubscriptionId, Tenant};
-use redial_core::page::{PageKey, PageMessage, Sheet};
+use redial_core::ledger::State;
+use redial_core::page::{PageKey, PageMessage, Position, Sheet};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 
@@ -23,6 +24,37 @@ pub enum PageClaim {
     Granted(Sheet),
     /// Another worker has it until then.
     Leased { until: Timestamp },
+}
+
+/// A recipient on a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OnPage {
+    pub subscription: SubscriptionId,
+    /// Its place on the page.
+    pub place: usize,
+    pub sheet: Sheet,
+    /// When the message to the audience was opened.
+    pub opened_at: Timestamp,
+    /// When the sheet was last written, or that time if it was not.
+    pub updated_at: Timestamp,
+}
+
+impl OnPage {
+    /// Of a recipient without an entry of its own.
+    pub fn state(&self) -> State {
+        self.sheet.state(self.place)
+    }
+
+    /// Whether it has left the page, and has an entry or is about to have one.
+    pub fn is_apart(&self) -> bool {
+        self.sheet.apart.contains(self.place)
+    }
+}
+
+/// Looks up recipients on pages.
+pub trait Pages: Send + Sync {
+    /// The recipient at this position; `None` if no page has it, or its run is forgotten at `now`.
+    fn on_page(&self, position: &Position, now: Timestamp) -> impl Answer<Option<OnPage>>;
 }
 
 /// Keeps messages to audiences, and how far they are.

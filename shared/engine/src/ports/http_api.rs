@@ -1,6 +1,8 @@
 //! The ports of the HTTP API.
 
-use super::{Answer, Answers, Clock, Outbox, Protection, Quotas, Randomness, SubscriptionBook, Telemetry};
+use super::{
+    Answer, Answers, Clock, Outbox, Pages, Protection, Quotas, Randomness, SubscriptionBook, Telemetry,
+};
 use redial_core::access::{ApiKeyId, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
@@ -73,7 +75,7 @@ pub struct DeliveryRecord {
     /// Through which channel it goes, if that is known by now.
     pub channel: Option<Channel>,
     pub attempts: Vec<PastAttempt>,
-    /// What its user's browser acknowledged first, and when.
+    /// What its user's browser acknowledged first, and when, as far as that is kept with the entry.
     pub acknowledged: Vec<(AckEvent, Timestamp)>,
 }
 
@@ -88,8 +90,18 @@ pub enum Acknowledged {
 }
 
 pub trait Acks: Send + Sync {
-    /// Notes on a delivery that its user's browser reported this at `now`, unless it was noted before.
-    fn acknowledge(&self, key: &DeliveryKey, event: AckEvent, now: Timestamp) -> impl Answer<Acknowledged>;
+    /// Notes on a delivery that its user's browser reported this at `now`, unless it was noted before. Of a recipient of a page
+    /// ([`redial_core::page::Position`]) it is kept by itself, until then; of any other delivery with its entry.
+    fn acknowledge(
+        &self,
+        key: &DeliveryKey,
+        event: AckEvent,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> impl Answer<Acknowledged>;
+
+    /// What is kept by itself of a recipient of a page at `now`.
+    fn acknowledged(&self, key: &DeliveryKey, now: Timestamp) -> impl Answer<Vec<(AckEvent, Timestamp)>>;
 }
 
 /// The ports of the HTTP API, behind one type: the state of an HTTP router is one type, and its handlers take their ports from it.
@@ -104,6 +116,7 @@ pub trait HttpApi: Send + Sync {
     type PublicKeys: PublicKeys;
     type Quotas: Quotas;
     type Acks: Acks;
+    type Pages: Pages;
     type Telemetry: Telemetry;
 
     fn clock(&self) -> &Self::Clock;
@@ -117,5 +130,6 @@ pub trait HttpApi: Send + Sync {
     fn public_keys(&self) -> &Self::PublicKeys;
     fn quotas(&self) -> &Self::Quotas;
     fn acks(&self) -> &Self::Acks;
+    fn pages(&self) -> &Self::Pages;
     fn telemetry(&self) -> &Self::Telemetry;
 }

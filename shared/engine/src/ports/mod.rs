@@ -16,7 +16,7 @@ mod subscriptions;
 mod telemetry;
 mod waits;
 
-pub use audiences::{Audiences, PageClaim, PageLease};
+pub use audiences::{Audiences, OnPage, PageClaim, PageLease, Pages};
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
 pub use http_api::{
     AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PublicKey,
@@ -32,7 +32,9 @@ pub use subscriptions::{
     Erased, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth, SubscriptionUpdate,
     Subscriptions,
 };
-pub use telemetry::{AttemptEvent, BreakerEvent, HoldsBack, QuarantineEvent, Telemetry};
+pub use telemetry::{
+    AttemptEvent, BreakerEvent, HoldsBack, PageEvent, QuarantineEvent, SentByPage, Telemetry,
+};
 pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
 
 use std::future::Future;

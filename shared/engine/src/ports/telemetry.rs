@@ -1,9 +1,12 @@
 //! The port to log lines and metrics.
 
+use redial_core::channel::Channel;
+use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
 use redial_core::metric::Metric;
 use redial_core::outcome::NotSent;
+use redial_core::page::PageKey;
 use redial_core::protection::{AtOrigin, Count, Phase};
 use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
@@ -38,6 +41,30 @@ pub struct AttemptEvent<'a> {
     pub provider_word: Option<&'a str>,
     /// Until the next attempt.
     pub delay_ms: Option<u64>,
+    /// How long the attempt took.
+    pub took_ms: u64,
+}
+
+/// Recipients of a page that accepted its message, in one log line. Holds nothing that may not be logged.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PageEvent<'a> {
+    /// The message to the audience.
+    pub message: &'a DeliveryId,
+    pub page: &'a PageKey,
+    pub sent: Vec<SentByPage<'a>>,
+}
+
+/// One of them, at its first attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SentByPage<'a> {
+    pub correlation_id: &'a DeliveryId,
+    /// Its place on the page.
+    pub place: usize,
+    /// Where it went, as a hash.
+    pub endpoint_hash: Option<&'a EndpointHash>,
+    pub channel: Channel,
+    pub provider: Provider,
+    pub status_code: Option<u16>,
     /// How long the attempt took.
     pub took_ms: u64,
 }
@@ -89,6 +116,9 @@ pub struct QuarantineEvent<'a> {
 /// Writes log lines, and counts.
 pub trait Telemetry: Send + Sync {
     fn attempt(&self, event: &AttemptEvent<'_>);
+
+    /// Successes of a page; [`Telemetry::attempt`] is not called for them.
+    fn sent_by_page(&self, event: &PageEvent<'_>);
 
     /// So many of something happened.
     fn count(&self, metric: Metric, n: u64);

@@ -106,8 +106,10 @@ fn an_envelope_that_no_push_carries_is_a_dead_letter_with_both_lengths() {
 
 /// The browser of a delivery acknowledges it.
 fn acknowledge(harness: &Harness, id: &str, event: AckEvent) -> Acknowledged {
-    let (key, memory) = (Harness::key(id), &harness.memory);
-    let noted = take(memory, memory, memory, memory, &key, event, harness.now());
+    let key = Harness::key(id);
+    let expires_at = harness.now().plus(AckToken::GRACE);
+    let token = AckToken { tenant: key.tenant, delivery: key.id, expires_at };
+    let noted = take(&harness.memory, &token, event, harness.now());
     noted.now_or_never().expect("nothing kills it").expect("nothing fails")
 }
 

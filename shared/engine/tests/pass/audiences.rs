@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use redial_core::audience::{Expansion, Progress, RecipientRef, RunKey, shard_of};
+use redial_core::audience::{Expansion, Progress, RunKey, shard_of};
 use redial_core::identity::SubscriptionId;
 use redial_core::lane::Lane;
 use redial_core::ledger::State;
@@ -47,7 +47,9 @@ pub(crate) fn current_run(harness: &Harness) -> RunKey {
 /// What the recipient's own delivery came to.
 pub(crate) fn delivery(harness: &Harness, subscription: &str) -> (State, Option<Reason>) {
     let id = SubscriptionId::parse(subscription).expect("valid");
-    harness.ended(RecipientRef::new(&current_run(harness), id).id.as_str())
+    let run = current_run(harness);
+    let recipient = harness.state().recipient(&run, &id);
+    harness.ended(recipient.id.as_str())
 }
 
 fn all_got_it_once(harness: &Harness, n: usize, case: &str) {

@@ -39,17 +39,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "an acknowledgement is noted before its event",
         rule: "each acknowledgement has an event",
         file: ACKS,
-        find: "        outbox.send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;\n",
-        replace: "        let noted = acks.acknowledge(key, event, now).await?;\n        \
-            outbox.send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;\n        \
-            return Ok(noted);\n",
+        find: "    env.outbox().send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;\n",
+        replace: "    let until = now.plus(std::time::Duration::from_secs(90 * 86_400));\n    \
+            let recorded = env.acks().acknowledge(key, event, until, now).await?;\n    \
+            env.outbox().send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;\n    \
+            return Ok(Some(recorded));\n",
     },
     Mutant {
         name: "another acknowledgement is a repetition",
         rule: "an acknowledgement that was answered is in the ledger",
         file: ACKS,
-        find: "if known.acknowledged.iter().any(|(of, _)| *of == event) {",
-        replace: "if !known.acknowledged.is_empty() {",
+        find: "if known.acknowledged().iter().any(|(of, _)| *of == event) {",
+        replace: "if !known.acknowledged().is_empty() {",
     },
     Mutant {
         name: "an acknowledgement's event that is not sent is forgotten",

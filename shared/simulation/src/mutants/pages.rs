@@ -3,6 +3,7 @@
 use super::mutant::Mutant;
 
 const PAGES: &str = "shared/engine/src/deliver/pages.rs";
+const KNOWN: &str = "shared/engine/src/known.rs";
 const EXPAND: &str = "shared/engine/src/deliver/expand.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -94,6 +95,41 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: PAGES,
         find: "acknowledgements.comes_back(place, Setback::Leased { until });",
         replace: "let _ = until;\n                    acknowledgements.acknowledged(place);",
+    },
+    Mutant {
+        name: "the id of a recipient names its place on the page alone",
+        rule: "each recipient of a run has a delivery of its own",
+        file: "shared/core/src/page.rs",
+        find: "number: first.saturating_add(place) }",
+        replace: "number: place.saturating_add(*first / 1_000_000) }",
+    },
+    Mutant {
+        name: "a recipient of a page is looked up in the ledger alone",
+        rule: "a recipient is found by run and place",
+        file: KNOWN,
+        find: "env.pages().on_page(&position, now).await? else",
+        replace: "env.pages().on_page(&position, now).await?.filter(|it| it.place > 1_000) else",
+    },
+    Mutant {
+        name: "an acknowledgement goes to the entry of a recipient that has left its page",
+        rule: "of two acknowledgements one is the first, also if the recipient leaves its page between them",
+        file: "shared/memory/src/http_api.rs",
+        find: "let is_first = if Position::of(key).is_some() {",
+        replace: "let is_first = if Position::of(key).is_some() && !state.ledger.contains_key(key) {",
+    },
+    Mutant {
+        name: "an acknowledgement of a recipient of a page is forgotten before its token ends",
+        rule: "acknowledgements of recipients without an item expire with their tokens",
+        file: "shared/engine/src/acks.rs",
+        find: "acknowledge(&key, event, token.expires_at, now)",
+        replace: "acknowledge(&key, event, now, now)",
+    },
+    Mutant {
+        name: "what was acknowledged on a page is not shown once the recipient has left it",
+        rule: "what is found of a recipient has its acknowledgements",
+        file: KNOWN,
+        find: "        return Ok(Some(with(record)));",
+        replace: "        return Ok(Some(Known::Entry(Box::new(record))));",
     },
     Mutant {
         name: "a page in the quarantine is dropped",

@@ -1,5 +1,7 @@
 //! What browsers acknowledged, and were answered.
 
+use redial_core::page::Position;
+
 use super::remains::Remains;
 use crate::watch::Memo;
 
@@ -7,7 +9,15 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     let mut broken = Vec::new();
     for (key, event) in &memo.acks.answered {
         let label = event.label();
-        if !remains.state.acknowledged.contains_key(&(key.clone(), *event)) {
+        let state = remains.state;
+        let is_kept = if Position::of(key).is_some() {
+            // As long as its token may acknowledge more.
+            let end = memo.acks.ends.get(key).copied().unwrap_or_default();
+            state.acks_apart.get(key).is_some_and(|(until, first)| first.contains_key(event) && end <= *until)
+        } else {
+            state.acknowledged.contains_key(&(key.clone(), *event))
+        };
+        if !is_kept {
             broken.push(format!("{key} was {label}, and the ledger has lost it"));
         }
         let announced = remains.events.iter().any(|it| {

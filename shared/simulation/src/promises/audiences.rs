@@ -41,7 +41,7 @@ impl Memo {
         }
         let of_message = self.audiences.walks.iter().filter(|(_, walk)| walk.message == *message);
         let keys: Vec<_> =
-            of_message.map(|(run, _)| (run.clone(), recipient(run, &subscription.id))).collect();
+            of_message.map(|(run, walk)| (run.clone(), recipient(run, walk, &subscription.id))).collect();
         let is_held = |key: &DeliveryKey| {
             let entry = state.known(key);
             entry.is_some_and(|it| it.state == ledger::State::Sending && it.lease_token == *token)
@@ -128,8 +128,11 @@ fn rest_after(walk: &Walk, recipients: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn recipient(run: &RunKey, id: &SubscriptionId) -> DeliveryKey {
-    DeliveryKey { tenant: run.tenant.clone(), id: RecipientRef::new(run, id.clone()).id }
+/// The delivery to a subscription, as the first message to it named it.
+fn recipient(run: &RunKey, walk: &Walk, subscription: &SubscriptionId) -> DeliveryKey {
+    let named = walk.handed_on.get(subscription).map(|it| it.delivery.clone());
+    let id = named.unwrap_or_else(|| RecipientRef::new(run, subscription.clone()).id);
+    DeliveryKey { tenant: run.tenant.clone(), id }
 }
 
 /// The messages that may have opened a run.
@@ -235,7 +238,7 @@ impl Walked<'_> {
         }
         let mut contents = BTreeSet::new();
         for to in walk.handed_on.keys() {
-            let own = recipient(run, to);
+            let own = recipient(run, walk, to);
             ends::judge_one(&own, &BTreeSet::new(), remains, memo);
             contents.extend(memo.posts.get(&own).into_iter().flatten().map(|post| post.content));
             let events = remains.events.iter().filter(|event| event["id"] == own.id.as_str());

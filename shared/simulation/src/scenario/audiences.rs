@@ -80,6 +80,8 @@ pub struct Audiences {
     pub unreadable_until: Option<Duration>,
     /// Whether the runs are sent by the page.
     pub by_the_page: bool,
+    /// Whether the messages request acknowledgements.
+    pub has_acks: bool,
 }
 
 /// What may be out together of the table of audiences.
@@ -113,9 +115,10 @@ impl Audiences {
         self.members.get(number)
     }
 
-    /// In a share of the scenarios with messages to the tag they are sent by the page.
+    /// In a share of the scenarios with messages to the tag they are sent by the page, and in one they request acknowledgements.
     pub(super) fn goes_by_the_page(&mut self, rng: &mut StdRng) {
         self.by_the_page = !self.sendings.is_empty() && rng.random_bool(0.5);
+        self.has_acks = !self.sendings.is_empty() && rng.random_bool(0.5);
     }
 
     pub(super) fn draw(rng: &mut StdRng, faults_end: Duration) -> Self {
@@ -133,7 +136,8 @@ impl Audiences {
         let changes = changes(rng, &members, &sendings);
         let too_long_at = rng.random_bool(0.1).then(|| moment(rng, SENDING));
         let unreadable_until = rng.random_bool(0.3).then(|| faults_end.mul_f64(rng.random_range(0.3..1.0)));
-        Self { members, sendings, changes, later, too_long_at, unreadable_until, by_the_page: false }
+        let plain = Self::default();
+        Self { members, sendings, changes, later, too_long_at, unreadable_until, ..plain }
     }
 
     /// So many members of one part, all of whom bear the tag and accept, and so many messages to them within 20 minutes.

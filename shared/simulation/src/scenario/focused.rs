@@ -108,6 +108,7 @@ fn leaving(blank: Scenario, rng: &mut StdRng) -> Scenario {
         sending.at = secs(rng, 0, 30);
     }
     audiences.by_the_page = true;
+    audiences.has_acks = rng.random_bool(0.5);
     let faults = Faults { death: 0.8, dies_by: 12, ..Faults::default() };
     let limit = |rate| Action::Limit(Whose::Origin(0), rate);
     let actions = vec![(Duration::ZERO, limit(Some("60/min"))), (Duration::from_secs(140), limit(None))];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use redial_core::ack::AckEvent;
-use redial_core::identity::DeliveryKey;
+use redial_core::page::Position;
 use redial_engine::acks;
 use redial_engine::ports::{Acknowledged, Clock, PortError};
 use redial_memory as memory;
@@ -50,18 +50,23 @@ impl World {
             self.planned -= 1;
             return self.stage.watch.memo().violated(format!("the token of report {at} is refused"));
         };
-        let key = DeliveryKey { tenant: token.tenant, id: token.delivery };
-        let entry = self.memory.state().ledger.get(&key).map(|entry| entry.state);
-        if entry.is_some_and(|state| !state.is_terminal()) {
+        let key = token.key();
+        let known = self.memory.state().known(&key).map(|entry| entry.state);
+        if known.is_some_and(|state| !state.is_terminal()) {
             self.stage.watch.saw(Situation::AckBeforeRecord);
         }
+        if Position::of(&key).is_some() {
+            let is_apart = self.memory.state().ledger.contains_key(&key);
+            self.stage.watch.saw(if is_apart { Situation::AckApart } else { Situation::AckOnPage });
+        }
+        self.stage.watch.memo().acks.ends.insert(key.clone(), token.expires_at);
         let (id, invocation) = self.begins(place);
         self.stage.watch.memo().api.asked += 1;
         let name = self.places[place].schedule.name.clone();
         self.trace(&name, format_args!("{invocation} hears that {key} was {}", event.label()));
         let future = async move {
             let now = ports.now();
-            Done::Acknowledged(acks::take(&ports, &ports, &ports, &ports, &key, event, now).await)
+            Done::Acknowledged(acks::take(&ports, &token, event, now).await)
         };
         let task = Task { future: Box::pin(future), worker: place, source: None, messages: Vec::new() };
         self.reporting.insert(id, at);
@@ -87,7 +92,7 @@ impl World {
         let Report { token, event, .. } = &self.reports[at];
         let now = self.now();
         let Some(token) = memory::dispatch_settings().token_keys.read_ack(token, now) else { return };
-        let key = DeliveryKey { tenant: token.tenant, id: token.delivery };
+        let key = token.key();
         let mut memo = self.stage.watch.memo();
         match answer {
             Acknowledged::First => {

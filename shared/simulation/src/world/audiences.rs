@@ -3,17 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rand::RngExt;
-use redial_core::audience::{Progress, Run, RunKey, SHARDS};
+use redial_core::audience::{Progress, RecipientRef, Run, RunKey, SHARDS};
 use redial_core::endpoint::Endpoint;
-use redial_core::identity::{DeliveryKey, RunId, SubscriptionId, Tenant};
+use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, Tenant};
 use redial_core::lane::Lane;
 use redial_core::ledger::{self, Entry};
+use redial_core::page::{PageKey, PageMessage, Position};
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::Subscription;
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
+use redial_engine::known::{self, Known};
 use redial_memory::{Row, State};
 use serde_json::{Value, json};
 
@@ -69,6 +72,20 @@ impl World {
             if !rng.random_bool(later.deleted) {
                 continue;
             }
+            if let Row::Entry(key) | Row::Acks(key) = &row {
+                let is_shown = memo.acks.answered.iter().any(|(of, _)| of == key);
+                let is_early = memo.acks.ends.get(key).is_some_and(|end| state.now < *end);
+                // What was acknowledged of a recipient of a page does not go with its entry.
+                let is_its = matches!(row, Row::Acks(_)) || Position::of(key).is_none();
+                if is_its && is_shown && is_early {
+                    memo.violated(format!(
+                        "what was acknowledged of {key} is forgotten before its token ends"
+                    ));
+                }
+                if is_its {
+                    memo.acks.answered.retain(|(of, _)| of != key);
+                }
+            }
             match &row {
                 Row::Entry(key) => {
                     // What its batch made of it may be known already.
@@ -103,7 +120,7 @@ impl World {
                     let known = keys.filter_map(|key| Some((key.clone(), state.known(&key)?)));
                     memo.forgotten.extend(known.filter(|(key, _)| !state.ledger.contains_key(key)));
                 }
-                Row::Run(_) | Row::Part(..) | Row::Members(_) => {}
+                Row::Run(_) | Row::Part(..) | Row::Members(_) | Row::Acks(_) => {}
             }
             state.delete(&row);
             memo.situations.saw(Situation::RowsDeleted);
@@ -194,6 +211,7 @@ impl World {
         if let Some(rate) = sending.rate {
             to["rate"] = rate.into();
         }
+        let has_acks = self.stage.scenario.audiences.has_acks;
         let to = json!({"audience": to});
         let mut body =
             json!({"tenant": tenant, "id": id, "to": to, "payload": format!("{tenant}/{id}/{content}")});
@@ -203,6 +221,7 @@ impl World {
             ("class", sending.class.map(Value::from)),
             ("retry", sending.retry.map(Value::from)),
             ("deliver_at", deliver_at.map(|at| at.to_rfc3339().into())),
+            ("acks", has_acks.then_some(Value::from(true))),
         ];
         for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             body[name] = value;
@@ -248,16 +267,51 @@ impl World {
         }
         let is_page = named == Some("page");
         let is_first = is_page || (body["retry_count"] == 0 && body.get("deferred_from").is_none());
-        let members = body["members"].as_array().into_iter().flatten().filter(|_| is_page);
+        let page = if is_page { page_in(&run, &body) } else { None };
+        let on_page = page.iter().flat_map(|page| page.places().iter().filter_map(|at| page.recipient(at)));
+        let own = DeliveryId::parse(&text("id")).zip(SubscriptionId::parse(&text("recipient")));
+        let own = own.map(|(id, subscription)| RecipientRef { run: run.clone(), id, subscription });
         let mut again = false;
-        for to in members.chain(body.get("recipient")) {
-            let Some(to) = to.as_str().and_then(SubscriptionId::parse) else { continue };
-            let handed_on = walk.handed_on.entry(to).or_insert(HandedOn { first: self.now(), times: 0 });
+        for to in on_page.chain(own) {
+            let new = HandedOn { delivery: to.id, first: self.now(), times: 0 };
+            let handed_on = walk.handed_on.entry(to.subscription).or_insert(new);
             handed_on.times += u32::from(is_first);
             again |= handed_on.times > 1 && is_first;
         }
         if again {
             memo.situations.saw(Situation::PageSentAgain);
+        }
+    }
+
+    /// Looks up each recipient of a page by its delivery's id, as the API does, while its page is stored.
+    pub(super) fn look_recipients_up(&self) {
+        let recipients = |(run, walk): (&RunKey, &Walk)| {
+            let key = |id: &DeliveryId| DeliveryKey { tenant: run.tenant.clone(), id: id.clone() };
+            walk.handed_on.values().map(|it| key(&it.delivery)).collect::<Vec<_>>()
+        };
+        let keys: Vec<_> = self.stage.watch.memo().audiences.walks.iter().flat_map(recipients).collect();
+        for key in keys {
+            let now = self.now();
+            let stored = self.memory.state().known(&key).filter(|entry| !entry.is_forgotten(now));
+            let Some(stored) = Position::of(&key).and(stored) else { continue };
+            let found = known::find(&self.memory, &key, now).now_or_never();
+            let found = found.and_then(Result::ok).flatten();
+            let state = found.as_ref().map(|known| match known {
+                Known::Entry(record) => record.entry.state,
+                Known::OnPage { on_page, .. } => on_page.state(),
+            });
+            let shown: BTreeMap<_, _> =
+                found.iter().flat_map(|known| known.acknowledged().iter().copied()).collect();
+            let kept = self.memory.state().acks_apart.get(&key).filter(|(until, _)| now < *until).cloned();
+            let kept = kept.map(|(_, first)| first).unwrap_or_default();
+            let mut memo = self.stage.watch.memo();
+            memo.situations.saw(Situation::FoundByItsId);
+            if state != Some(stored.state) {
+                memo.violated(format!("{key} is {}, and is found as {state:?}", stored.state.label()));
+            }
+            if shown != kept {
+                memo.violated(format!("{key} was acknowledged {kept:?}, and {shown:?} is found"));
+            }
         }
     }
 
@@ -334,6 +388,16 @@ fn walk_of(key: &RunKey, run: &Run, now: Timestamp) -> Walk {
         begun: BTreeSet::new(),
         handed_on: BTreeMap::new(),
     }
+}
+
+/// The page in the body of its message.
+fn page_in(run: &RunKey, body: &Value) -> Option<PageMessage> {
+    let number = |name: &str| body[name].as_u64();
+    let shard = u8::try_from(number("shard")?).ok()?;
+    let first = u32::try_from(number("first")?).ok()?;
+    let members = body["members"].as_array()?.iter().filter_map(|id| SubscriptionId::parse(id.as_str()?));
+    let key = PageKey { run: run.clone(), shard, first };
+    Some(PageMessage { key, members: members.collect(), apart: false })
 }
 
 fn is_under_way(walk: &Walk) -> bool {

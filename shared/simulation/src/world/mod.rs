@@ -369,6 +369,7 @@ impl World {
         }
         self.look_at_sizes();
         self.look_around();
+        self.look_recipients_up();
         let state = self.memory.state();
         let remains = Remains {
             scenario: &self.stage.scenario,
