@@ -18,8 +18,9 @@ use redial_tests::{
     mapping::{Mapping, Poll},
     prelude::*,
     resources::Resources,
-    test_stack::renewal,
+    test_stack::{renewal, set_env},
 };
+use reqwest::Method;
 
 const PAYLOAD: &str = "the autumn catalogue is here";
 
@@ -120,6 +121,80 @@ async fn everyone_with_the_tag_gets_the_message_once_by_the_page() {
     }
     // The one that was retried has an entry of its own, and so has the message.
     assert_states(&stack, &tables.deliveries, 1).await;
+}
+
+/// The state of a delivery, as the API describes it.
+async fn described(stack: &TestStack, key: &str, id: &str) -> Value {
+    let (status, text) = stack.call(Method::GET, &format!("/v1/messages/{id}"), key, "").await;
+    assert_eq!(status, 200, "{id}: {text}");
+    parsed(&text)
+}
+
+#[tokio::test]
+async fn recipients_of_a_page_acknowledge_and_are_found_by_their_deliveries_ids() {
+    const MANY: usize = 40;
+    let stack = TestStack::up_with(|options| {
+        set_env(options, [("AUDIENCE_PAGES", "on")]);
+        options.events = true;
+    })
+    .await;
+    let key = stack.api_key("acme").await;
+    let tables = stack.tables();
+    let browsers = readers(&stack, tables, MANY).await;
+    // One leaves its page: it is sent to again, with the same envelope.
+    stack.push.script(&browsers[7].endpoint, Some(Answer::status(503)));
+    let mut message = message();
+    message["acks"] = true.into();
+    stack.send_to(&stack.queues().bulk, &message).await;
+    stack.push.wait_for_all(MANY + 1, PATIENCE).await.expect("all are pushed to");
+    stack.until_quiet().await;
+    let mut ids = HashSet::new();
+    for (at, browser) in browsers.iter().enumerate() {
+        let pushes = stack.received(browser, 1 + usize::from(at == 7)).await;
+        let texts: BTreeSet<&str> = pushes.iter().map(|push| push.text().expect("it is decrypted")).collect();
+        assert_eq!(texts.len(), 1, "each attempt has the same envelope");
+        let envelope = parsed(texts.first().expect("one"));
+        assert_eq!(envelope["payload"], PAYLOAD);
+        let id = envelope["id"].as_str().expect("a text").to_owned();
+        for duplicate in [false, true] {
+            let body = json!({"token": envelope["ack"], "event": "displayed"}).to_string();
+            let answer = stack.request(Method::POST, "/v1/acks").body(body).send().await.expect("it answers");
+            let answer = parsed(&answer.text().await.expect("text"));
+            assert_eq!(answer, json!({"id": id, "event": "displayed", "duplicate": duplicate}));
+        }
+        let found = described(&stack, &key, &id).await;
+        assert_fields(
+            &found,
+            json!({"id": id, "state": "sent", "final": true, "subscription": format!("s{at}"), "clicked_at": null}),
+        );
+        assert!(found["displayed_at"].is_string(), "{found}");
+        assert_eq!(found["attempts"].as_array().map(Vec::len), Some(if at == 7 { 2 } else { 0 }), "{found}");
+        assert!(ids.insert(id));
+    }
+    // The one that was retried has an entry of its own, and so has the message.
+    assert_states(&stack, &tables.deliveries, 1).await;
+    let (status, _) = stack.call(Method::GET, "/v1/messages/unknown", &key, "").await;
+    let stranger = format!("{}9", ids.iter().next().expect("one"));
+    let (beyond, _) = stack.call(Method::GET, &format!("/v1/messages/{stranger}9999"), &key, "").await;
+    assert_eq!((status, beyond), (404, 404));
+    let events = stack.take_events().await;
+    let displayed = events.iter().filter(|event| event["state"] == "displayed");
+    let displayed: BTreeSet<String> =
+        displayed.filter_map(|event| Some(event["subscription"].as_str()?.to_owned())).collect();
+    assert_eq!(displayed.len(), MANY);
+    // One line for many successes, and none has the token of one.
+    let lines = stack.log_lines(&stack.description().functions.dispatch).await;
+    let of_pages: Vec<Value> = lines
+        .iter()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|line| line["event"] == "sent_by_page")
+        .collect();
+    let logged: usize =
+        of_pages.iter().map(|line| line["numbers"].as_str().unwrap_or_default().split(' ').count()).sum();
+    assert_eq!(logged, MANY - 1, "{of_pages:?}");
+    assert!(of_pages.len() < MANY, "{of_pages:?}");
+    let endpoints = || browsers.iter().map(|browser| browser.endpoint.as_str());
+    assert!(lines.iter().all(|line| !line.contains(PAYLOAD) && !endpoints().any(|it| line.contains(it))));
 }
 
 /// The calls at which the process is killed, one after the other: it reads a part's progress, and then for each page the message and the

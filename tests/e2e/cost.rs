@@ -2,13 +2,14 @@
 
 use futures_util::stream::{self, StreamExt as _};
 use redial::cost::counts::{
-    AUDIENCE, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE, PAGE_BY_ONE_MESSAGE, RECORD_OF_SUCCESSES,
-    RETRY,
+    AUDIENCE, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE, PAGE_BY_ONE_MESSAGE, PAGE_LOG_BYTES,
+    RECIPIENT_LOG_BYTES, RECORD_OF_SUCCESSES, RETRY,
 };
 use redial_adapters::audiences_dynamo::DynamoAudiences;
 use redial_core::{
     audience::{SHARDS, shard_of},
     identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant},
+    ledger::State,
 };
 use redial_engine::ports::SubscriptionBook as _;
 use redial_testkit::{
@@ -216,6 +217,16 @@ async fn a_page_by_one_message_needs_what_cost_calculates_with() {
     // The parts' first messages, and the page's: its receive and its delete are the other two.
     let sends = calls(&dispatch, &AwsService::Sqs, "SendMessageBatch");
     assert_eq!(sends, 2 + PAGE_BY_ONE_MESSAGE.sqs_requests - RECEIVED_AND_DELETED);
+    // As Lambda writes them: a line for each wave, and a line feed.
+    let of_pages: Vec<Value> = dispatch.json_logs().filter(|line| line["event"] == "sent_by_page").collect();
+    let bytes: usize = of_pages.iter().map(|line| line.to_string().len() + 1).sum();
+    let waves = of_pages.len() as u32;
+    let expected = waves * PAGE_LOG_BYTES + u32::try_from(MANY).expect("small") * RECIPIENT_LOG_BYTES;
+    let most = f64::from(expected) * 1.1;
+    assert!(
+        (2..=8).contains(&waves) && bytes as f64 <= most && bytes as f64 >= most / 1.4,
+        "{bytes}, {expected}"
+    );
     let entries = stack.entries(&resources.tables.deliveries).await;
     assert_eq!(entries.len(), 1, "the message to the audience alone has an entry");
     let audiences = DynamoAudiences::new(stack.dynamodb.clone(), resources.tables.audiences.clone());
@@ -223,6 +234,6 @@ async fn a_page_by_one_message_needs_what_cost_calculates_with() {
         let id = SubscriptionId::parse(id).expect("an id");
         let found = audiences.recipient(&message_key(), &id).await.expect("the table answers");
         let on_page = found.and_then(|(_, on_page)| on_page).expect("it is on the page");
-        assert_eq!((on_page.place, on_page.sheet.sent.contains(place)), (place, true), "{id}");
+        assert_eq!((on_page.place, on_page.state()), (place, State::Sent), "{id}");
     }
 }
