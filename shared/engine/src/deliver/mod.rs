@@ -106,7 +106,7 @@ impl<P: Ports> Worker<P> {
         while !jobs.is_empty() {
             let rest = jobs.split_off(jobs.len().min(CONCURRENCY));
             if self.has_time_for(invocation, &jobs) {
-                all.extend(self.deliver_some(invocation, jobs).await);
+                all.extend(Box::pin(self.deliver_some(invocation, jobs)).await);
             } else {
                 jobs.iter().for_each(|job| all.comes_back(job.place, Setback::NotAdmitted));
             }
@@ -150,7 +150,7 @@ impl<P: Ports> Worker<P> {
         gated.extend(self.admit(passed).await);
         self.keep_to_quotas(&mut gated, now).await;
         let mut later = Vec::new();
-        let mut claims = Vec::new();
+        let mut claims = Vec::with_capacity(gated.len());
         for (job, gate) in gated {
             match gate {
                 // An earlier receive may have sent it on, and its acknowledgement was lost: copies that are sent on again multiply.
@@ -189,7 +189,7 @@ impl<P: Ports> Worker<P> {
         wanted: Vec<(Job, Option<Plan>)>,
     ) -> Acknowledgements {
         let mut all = Acknowledgements::default();
-        let Claimed { admitted, ready, conflicts } = self.claim(invocation, wanted, &mut all).await;
+        let Claimed { admitted, ready, conflicts } = Box::pin(self.claim(invocation, wanted, &mut all)).await;
         let now = self.system.now();
         let conflicts = conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect();
         let (ended, conflicted, attempted) = futures_util::join!(
@@ -211,7 +211,7 @@ impl<P: Ports> Worker<P> {
         let mut attempts: FuturesUnordered<_> =
             admitted.into_iter().map(|(job, in_doubt)| self.attempt(invocation, job, in_doubt)).collect();
         let mut finishing = FuturesUnordered::new();
-        let mut wave = Vec::new();
+        let mut wave = Vec::with_capacity(attempts.len());
         let mut linger: Fuse<Pin<Box<dyn Future<Output = ()> + Send>>> = Fuse::terminated();
         loop {
             futures_util::select_biased! {
@@ -240,11 +240,11 @@ impl<P: Ports> Worker<P> {
         let seen = wave.iter().filter_map(|finished| finished.seen.clone()).collect();
         let recorded = async {
             let mut all = Acknowledgements::default();
-            let ready = self.record(&invocation.lease_token, wave, &mut all).await;
-            all.extend(self.hand_off(ready).await);
+            let ready = Box::pin(self.record(&invocation.lease_token, wave, &mut all)).await;
+            all.extend(Box::pin(self.hand_off(ready)).await);
             all
         };
-        futures_util::join!(recorded, self.learn(seen)).0
+        futures_util::join!(recorded, Box::pin(self.learn(seen))).0
     }
 
     /// Carries out all of these plans, like with like in one batch, and then announces those that are ends.
