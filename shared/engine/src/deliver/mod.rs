@@ -7,7 +7,7 @@
 //! ledger stays out of reach until the invocation ends, it may be sent twice, and is recorded as in doubt.
 //!
 //! All messages of a batch go through together, so that a batch of ten costs one read of subscriptions, one claim and one
-//! record. Outcomes are recorded in waves: as soon as every attempt is over, or [`LINGER`] after the first one.
+//! record. Outcomes are recorded in waves: as soon as every attempt is over, or, once all have begun, [`LINGER`] after the first one.
 //!
 //! Only this file knows the order. Each stage takes what the stage before it made, and uses the ports of its worker:
 //!
@@ -44,6 +44,7 @@ mod rarely;
 mod record;
 mod resolve;
 mod shards;
+mod turns;
 mod visibility;
 mod waits;
 mod worker;
@@ -51,7 +52,7 @@ mod worker;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::future::{Fuse, FutureExt};
+use futures_util::future::{Fuse, FusedFuture as _, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::ports::{Clock, Outbox, PushSender, Randomness, Telemetry, WebhookSender};
@@ -77,6 +78,7 @@ use hand_off::Effects;
 use job::Job;
 use planned::Planned;
 use rarely::rarely;
+use turns::{BEGUN_TOGETHER, others_go_on};
 
 impl<P: Ports> Worker<P> {
     /// Delivers a batch; returns the SQS MessageIds of those that must come back.
@@ -208,21 +210,24 @@ impl<P: Ports> Worker<P> {
         if admitted.is_empty() {
             return all;
         }
-        let mut attempts: FuturesUnordered<_> =
-            admitted.into_iter().map(|(job, in_doubt)| self.attempt(invocation, job, in_doubt)).collect();
+        let mut wave = Vec::with_capacity(admitted.len());
+        let mut beginning =
+            admitted.into_iter().map(|(job, in_doubt)| self.attempt(invocation, job, in_doubt));
+        let mut attempts: FuturesUnordered<_> = beginning.by_ref().take(BEGUN_TOGETHER).collect();
         let mut finishing = FuturesUnordered::new();
-        let mut wave = Vec::with_capacity(attempts.len());
         let mut linger: Fuse<Pin<Box<dyn Future<Output = ()> + Send>>> = Fuse::terminated();
         loop {
+            let have_begun = beginning.len() == 0;
+            if have_begun && !wave.is_empty() && linger.is_terminated() {
+                let timer: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(self.system.sleep(LINGER));
+                linger = timer.fuse();
+            }
+            let mut others = if have_begun { Fuse::terminated() } else { others_go_on().fuse() };
             futures_util::select_biased! {
                 finished = finishing.select_next_some() => all.extend::<Acknowledgements>(finished),
                 finished = attempts.select_next_some() => {
-                    if wave.is_empty() {
-                        let timer: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(self.system.sleep(LINGER));
-                        linger = timer.fuse();
-                    }
                     wave.push(finished);
-                    if attempts.is_empty() {
+                    if have_begun && attempts.is_empty() {
                         linger = Fuse::terminated();
                         finishing.push(self.finish(invocation, std::mem::take(&mut wave)));
                     }
@@ -230,6 +235,7 @@ impl<P: Ports> Worker<P> {
                 () = &mut linger => {
                     finishing.push(self.finish(invocation, std::mem::take(&mut wave)));
                 }
+                () = &mut others => attempts.extend(beginning.by_ref().take(BEGUN_TOGETHER)),
                 complete => return all,
             }
         }
