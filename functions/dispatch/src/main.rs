@@ -19,7 +19,9 @@ async fn main() -> Result<(), Error> {
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| match start.ready().await {
         Ok(dispatch) => {
             let publish = async || dispatch.publish_vapid_keys().await;
-            let deliver = async |invocation, batch| dispatch.worker.deliver(&invocation, batch).await;
+            // Boxed, or the runtime copies the state of a whole pass each time that it moves its future.
+            let deliver =
+                async |invocation, batch| Box::pin(dispatch.worker.deliver(&invocation, batch)).await;
             let response = handler::handle(urls, deliver, publish, event).await;
             dispatch.flush();
             response

@@ -20,6 +20,7 @@ use redial_engine::ports::{Clock, Telemetry};
 use crate::aws_http::sdk_config;
 use crate::config::StackConfig;
 use crate::control_dynamo::DynamoControl;
+use crate::on_first_use::OnFirstUse;
 use crate::outbox_sqs::SqsOutbox;
 use crate::secrets::{Secret, SecretLocation, SecretsManager};
 use crate::subscriptions_dynamo::DynamoSubscriptions;
@@ -104,11 +105,15 @@ impl Aws {
     }
 
     pub fn outbox(&self, stack: &StackConfig) -> SqsOutbox {
-        SqsOutbox::new(client!(self, aws_sdk_sqs), stack.queues.clone()).telling(stack.events.clone())
+        let aws = self.clone();
+        let client = OnFirstUse::new(move || client!(aws, aws_sdk_sqs));
+        SqsOutbox::new(client, stack.queues.clone()).telling(stack.events.clone())
     }
 
     pub fn wait_executions(&self, state_machine_arn: String, stack: &StackConfig) -> SfnWaits {
-        SfnWaits::new(client!(self, aws_sdk_sfn), state_machine_arn, stack.queues.clone())
+        let aws = self.clone();
+        let client = OnFirstUse::new(move || client!(aws, aws_sdk_sfn));
+        SfnWaits::new(client, state_machine_arn, stack.queues.clone())
     }
 
     /// Without `webhook_keys`, receivers' secrets stay sealed.

@@ -31,7 +31,7 @@ const ROUNDS: usize = 4;
 pub(crate) async fn add(table: &Table, together: &Together) -> Result<bool, PortError> {
     let Together { lease_token, successes, latest } = together;
     let mut expires_at = batch::expires_at(*latest);
-    let sets: Vec<String> = successes.values().map(|(place, _)| format!("#p{place} = :p{place}")).collect();
+    let sets: Vec<String> = successes.values().map(|(place, _)| format!("p{place} = :p{place}")).collect();
     let expression = format!("SET {}, expires_at = :e", sets.join(", "));
     // A part that was added before may have to be kept for longer.
     for _ in 0..2 {

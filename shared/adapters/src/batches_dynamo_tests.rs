@@ -88,7 +88,7 @@ async fn the_successes_of_a_wave_are_one_update() {
     assert_eq!(stub.calls("BatchExecuteStatement"), Vec::<Value>::new());
     let [update] = stub.calls("UpdateItem").try_into().expect("one update");
     assert_eq!(update["Key"], json!({"pk": {"S": "batch#invocation-1"}}));
-    assert_eq!(update["UpdateExpression"], "SET #p0 = :p0, #p4 = :p4, #p9 = :p9, expires_at = :e");
+    assert_eq!(update["UpdateExpression"], "SET p0 = :p0, p4 = :p4, p9 = :p9, expires_at = :e");
     assert_eq!(update["ExpressionAttributeValues"][":p4"], json!({"S": r#"{"at":1800000000000,"s":201}"#}));
 }
 

@@ -73,8 +73,8 @@ impl DynamoDeliveries {
 
 impl Deliveries for DynamoDeliveries {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
-        let statements = deliveries.iter().map(|delivery| self.statement(delivery, now)).collect();
-        let written = self.table.execute(statements, Patience::brief()).await;
+        let statement = |at: usize| self.statement(&deliveries[at], now);
+        let written = self.table.execute(deliveries.len(), &statement, Patience::brief()).await;
         let known = deliveries.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
         let known = known.map(|(delivery, _)| entry_key(&delivery.key)).collect();
         let mut found = batches_dynamo::resolved(&self.table, known, Patience::brief()).await.into_iter();

@@ -188,8 +188,8 @@ impl DynamoLedger {
     }
 
     async fn write(&self, records: Vec<Record>, patience: Patience) -> Vec<Result<Fence, PortError>> {
-        let statements = records.iter().map(|record| self.fenced(record)).collect();
-        let written = self.table.execute(statements, patience).await;
+        let statement = |at: usize| self.fenced(&records[at]);
+        let written = self.table.execute(records.len(), &statement, patience).await;
         let refused = records.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
         let mut found = self.read(refused.map(|(record, _)| &record.key), patience).await.into_iter();
         let fence = |(record, written)| match written {
@@ -208,15 +208,18 @@ impl DynamoLedger {
 impl Ledger for DynamoLedger {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
         let mut answers: Vec<Option<Result<ClaimAnswer, PortError>>> = vec![None; claims.len()];
-        let mut tries: Vec<(usize, Statement, bool)> =
-            claims.iter().enumerate().map(|(at, claim)| (at, self.usual(claim, now), false)).collect();
+        // Without a statement, the usual one is tried.
+        let mut tries: Vec<(usize, Option<Statement>, bool)> =
+            (0..claims.len()).map(|at| (at, None, false)).collect();
         let patience = Patience::brief();
         for _ in 0..ROUNDS {
-            let (tried, statements): (Vec<_>, Vec<_>) =
-                tries.drain(..).map(|(at, statement, in_doubt)| ((at, in_doubt), statement)).unzip();
-            let written = self.table.execute(statements, patience).await;
+            let statement = |place: usize| {
+                let (at, statement, _) = &tries[place];
+                statement.clone().unwrap_or_else(|| self.usual(&claims[*at], now))
+            };
+            let written = self.table.execute(tries.len(), &statement, patience).await;
             let mut unusual = Vec::new();
-            for ((at, in_doubt), written) in tried.into_iter().zip(written) {
+            for ((at, _, in_doubt), written) in tries.drain(..).zip(written) {
                 match written {
                     Ok(true) => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
                     Err(error) => answers[at] = Some(Err(error)),
@@ -232,7 +235,7 @@ impl Ledger for DynamoLedger {
             let batches = self.batches(met, now, patience).await;
             for (at, stored) in unusual.iter().copied().zip(found) {
                 match stored.and_then(|stored| self.judged(&claims[at], stored, &batches, now)) {
-                    Ok(Next::Try { statement, in_doubt }) => tries.push((at, statement, in_doubt)),
+                    Ok(Next::Try { statement, in_doubt }) => tries.push((at, Some(statement), in_doubt)),
                     Ok(Next::Answer(answer)) => answers[at] = Some(Ok(answer)),
                     Err(error) => answers[at] = Some(Err(error)),
                 }

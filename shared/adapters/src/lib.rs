@@ -15,6 +15,8 @@ pub mod aws;
 mod cache;
 pub mod config;
 pub mod error_chain;
+mod log_lines;
+pub mod on_first_use;
 pub mod success_logs;
 pub mod system;
 pub mod telemetry;

@@ -15,6 +15,7 @@ use redial_core::queue::{Outgoing, Queue};
 use redial_engine::ports::{Outbox, PortError, Receipt};
 
 use crate::aws_error;
+use crate::on_first_use::OnFirstUse;
 
 const SEND: &str = "SendMessageBatch";
 
@@ -88,15 +89,15 @@ impl QueueArn {
 
 #[derive(Clone, Debug)]
 pub struct SqsOutbox {
-    client: Client,
+    client: OnFirstUse<Client>,
     urls: QueueUrls,
     /// The URL of the producers' queue of events.
     events: Option<String>,
 }
 
 impl SqsOutbox {
-    pub fn new(client: Client, urls: QueueUrls) -> Self {
-        Self { client, urls, events: None }
+    pub fn new(client: impl Into<OnFirstUse<Client>>, urls: QueueUrls) -> Self {
+        Self { client: client.into(), urls, events: None }
     }
 
     /// With this queue of events.

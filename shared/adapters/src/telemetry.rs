@@ -38,6 +38,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::log_lines::JsonLines;
 use crate::success_logs::{SuccessLogs, Successes};
 
 /// The namespace of all metrics.
@@ -78,12 +79,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    tracing_subscriber::fmt::layer()
-        .json()
-        .flatten_event(true)
-        .with_current_span(false)
-        .with_span_list(false)
-        .with_writer(writer)
+    tracing_subscriber::fmt::layer().event_format(JsonLines).with_writer(writer)
 }
 
 #[derive(Debug)]

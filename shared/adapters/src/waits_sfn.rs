@@ -11,6 +11,7 @@ use redial_engine::ports::{PortError, WaitExecutions};
 
 use crate::aws_error;
 use crate::cache::Cache;
+use crate::on_first_use::OnFirstUse;
 use crate::outbox_sqs::QueueUrls;
 
 /// How many executions of a bucket may fail before it is left to the sweep.
@@ -19,15 +20,15 @@ const MOST_EXECUTIONS: u32 = 10;
 /// The state machine of `infra/wait.asl.json`.
 #[derive(Debug)]
 pub struct SfnWaits {
-    client: Client,
+    client: OnFirstUse<Client>,
     state_machine_arn: String,
     urls: QueueUrls,
     started: Cache<WaitBucket, ()>,
 }
 
 impl SfnWaits {
-    pub fn new(client: Client, state_machine_arn: String, urls: QueueUrls) -> Self {
-        Self { client, state_machine_arn, urls, started: Cache::default() }
+    pub fn new(client: impl Into<OnFirstUse<Client>>, state_machine_arn: String, urls: QueueUrls) -> Self {
+        Self { client: client.into(), state_machine_arn, urls, started: Cache::default() }
     }
 
     /// The input of a bucket's execution: the same from every worker, and no payload.

@@ -224,7 +224,10 @@ impl HashKeys {
 }
 
 fn hash_with(key: &NamedKey, domain: &str, bytes: &[u8]) -> EndpointHash {
-    EndpointHash(format!("hmac:{}:{}", key.id, hex::encode(key.mac(domain, bytes))))
+    let mut digits = [0; 64];
+    hex::encode_to_slice(key.mac(domain, bytes), &mut digits).expect("invariant: a tag has 32 bytes");
+    let digits = std::str::from_utf8(&digits).expect("invariant: hex digits are ASCII");
+    EndpointHash(["hmac:", &key.id, ":", digits].concat())
 }
 
 #[cfg(test)]

@@ -264,6 +264,11 @@ impl<'a> Object<'a> {
         self.fields.into_iter().map(|field| (field.name, field.value))
     }
 
+    /// All fields as written, whether they were taken or not.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.fields.iter().map(|field| (field.name.as_ref(), field.value))
+    }
+
     /// Ends the reading: every field that was not taken is unknown, and an error.
     pub fn finish(self) {
         for field in self.fields.iter().filter(|field| !field.is_done) {

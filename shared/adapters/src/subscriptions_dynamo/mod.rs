@@ -67,11 +67,12 @@ impl DynamoSubscriptions {
     async fn update_all(
         &self,
         updates: Vec<SubscriptionUpdate>,
-        sets: impl Fn(&SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)>,
+        sets: impl Fn(&SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)> + Sync,
         removes: &[&str],
         extra: &[(&'static str, AttributeValue)],
     ) -> Vec<Result<bool, PortError>> {
-        let statement = |update: &SubscriptionUpdate| {
+        let statement = |at: usize| {
+            let update = &updates[at];
             let endpoint = s(update.endpoint.expose().as_str());
             let mut conditions = vec![("pk", s(update.key.to_string())), ("endpoint", endpoint)];
             conditions.extend_from_slice(extra);
@@ -79,14 +80,13 @@ impl DynamoSubscriptions {
             sets.push(("updated_at", ms(update.at)));
             Statement::update(self.table.name(), sets, removes, conditions)
         };
-        let statements = updates.iter().map(statement).collect();
-        self.table.execute(statements, Patience::brief()).await
+        self.table.execute(updates.len(), &statement, Patience::brief()).await
     }
 
     async fn update_one(
         &self,
         update: SubscriptionUpdate,
-        sets: impl Fn(&SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)>,
+        sets: impl Fn(&SubscriptionUpdate) -> Vec<(&'static str, AttributeValue)> + Sync,
         extra: &[(&'static str, AttributeValue)],
     ) -> Result<bool, PortError> {
         self.update_all(vec![update], sets, &[], extra).await.into_iter().next().unwrap_or(Ok(false))

@@ -71,7 +71,12 @@ async fn failed(writes: Vec<(Item, Statement)>) -> [(Vec<usize>, usize); 2] {
     let positions =
         |results: Vec<bool>| results.iter().enumerate().filter(|(_, ok)| !**ok).map(|(at, _)| at).collect();
     let put = table.put_all(items).await.iter().map(Result::is_ok).collect();
-    let executed = table.execute(statements, Patience::brief()).await.iter().map(Result::is_ok).collect();
+    let executed = table
+        .execute(statements.len(), &|at| statements[at].clone(), Patience::brief())
+        .await
+        .iter()
+        .map(Result::is_ok)
+        .collect();
     [
         (positions(put), stub.calls("BatchWriteItem").len()),
         (positions(executed), stub.calls("BatchExecuteStatement").len()),

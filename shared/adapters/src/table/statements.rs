@@ -70,30 +70,45 @@ impl Statement {
 /// `false`: its condition did not hold, or the item that it was to insert exists. `Err`: it may or may not have been carried out.
 pub(crate) type Written = Result<bool, PortError>;
 
+/// The statement of a place. It is made anew for each call, because the call takes its texts: one that is kept would be copied.
+type StatementOf<'a> = &'a (dyn Fn(usize) -> Statement + Sync);
+
 impl Table {
-    /// Carries out these statements, each on an item of its own, in as few calls as possible. Those whose failure may pass are tried
-    /// again as long as `patience` lasts, and a call that is refused as invalid is made statement by statement.
-    pub(crate) async fn execute(&self, statements: Vec<Statement>, patience: Patience) -> Vec<Written> {
-        let chunks = statements.chunks(MOST_STATEMENTS).map(async |chunk| {
-            let written = self.persist(chunk, patience).await;
+    /// Carries out the statements of the first `count` places, each on an item of its own, in as few calls as possible. Those whose
+    /// failure may pass are tried again as long as `patience` lasts, and a call that is refused as invalid is made statement by
+    /// statement.
+    pub(crate) async fn execute(
+        &self,
+        count: usize,
+        statement: StatementOf<'_>,
+        patience: Patience,
+    ) -> Vec<Written> {
+        let places: Vec<usize> = (0..count).collect();
+        let chunks = places.chunks(MOST_STATEMENTS).map(async |chunk| {
+            let written = self.persist(chunk, statement, patience).await;
             // An invalid statement itself has another code.
             if chunk.len() == 1 || !written.iter().any(aws_error::is_invalid) {
                 return written;
             }
-            let singly = chunk.chunks(1).map(|one| self.persist(one, patience));
+            let singly = chunk.chunks(1).map(|one| self.persist(one, statement, patience));
             join_all(singly).await.into_iter().flatten().collect()
         });
         join_all(chunks).await.into_iter().flatten().collect()
     }
 
     /// Makes one call, and makes it again with the statements whose failure may pass.
-    async fn persist(&self, chunk: &[Statement], patience: Patience) -> Vec<Written> {
+    async fn persist(
+        &self,
+        places: &[usize],
+        statement: StatementOf<'_>,
+        patience: Patience,
+    ) -> Vec<Written> {
         let not_tried = Err(aws_error::of_code(OPERATION, "NotTried"));
-        let mut written = vec![not_tried; chunk.len()];
-        let mut open: Vec<usize> = (0..chunk.len()).collect();
+        let mut written = vec![not_tried; places.len()];
+        let mut open: Vec<usize> = (0..places.len()).collect();
         let mut pauses = patience.pauses();
         loop {
-            let called = self.call(open.iter().map(|at| &chunk[*at])).await;
+            let called = self.call(open.iter().map(|at| statement(places[*at]))).await;
             let again = match &called {
                 Ok(_) => true,
                 Err(error) => patience.with_whole_calls && aws_error::is_passing(error),
@@ -111,14 +126,14 @@ impl Table {
 
     async fn call(
         &self,
-        statements: impl ExactSizeIterator<Item = &Statement>,
+        statements: impl ExactSizeIterator<Item = Statement>,
     ) -> Result<Vec<Written>, PortError> {
         let count = statements.len();
         let requests = statements
-            .map(|statement| {
+            .map(|Statement { text, values }| {
                 BatchStatementRequest::builder()
-                    .statement(&statement.text)
-                    .set_parameters(Some(statement.values.clone()))
+                    .statement(text)
+                    .set_parameters(Some(values))
                     .build()
                     .expect("a statement has its text")
             })

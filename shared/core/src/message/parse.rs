@@ -50,7 +50,7 @@ pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> 
             return Some(inbound);
         }
         tenant = object.required("tenant", "^[a-z0-9][a-z0-9_-]{0,62}$", text(Tenant::parse));
-        let reader = Reader { body, message_id, sent, kind };
+        let reader = Reader { message_id, sent, kind };
         let message = reader.message(object, tenant.clone(), &errors);
         message.map(|(message, travel)| Inbound::Message(Box::new(message), travel))
     });
@@ -81,7 +81,6 @@ impl Run {
 }
 
 struct Reader<'a> {
-    body: &'a str,
     message_id: &'a str,
     sent: Timestamp,
     kind: QueueKind,
@@ -118,14 +117,10 @@ impl Reader<'_> {
                 Travel::take(&mut object, key)
             }
         };
+        let fields = object.fields().filter(|(name, _)| !travel::is_field(name));
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         object.finish();
 
-        let fields = shape::raw_fields(self.body)
-            .ok()?
-            .into_iter()
-            .filter(|(name, _)| !travel::is_field(name))
-            .map(|(name, value)| (name.into_owned(), value.to_owned()))
-            .collect();
         let message = Message {
             tenant: tenant?,
             id: id?,

@@ -217,7 +217,8 @@ impl<P: Ports> Worker<P> {
             urgency: job.message.urgency,
             topic: job.message.topic.as_ref(),
         };
-        self.push_sender.send(push).await
+        // Boxed, or each move of an attempt copies the state of its request.
+        Box::pin(self.push_sender.send(push)).await
     }
 
     fn report_attempt(

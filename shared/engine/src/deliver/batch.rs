@@ -104,8 +104,8 @@ impl Batch {
         keys: &HashKeys,
         telemetry: &impl Telemetry,
     ) -> Self {
-        let mut batch = Self::default();
-        let mut leaders = HashMap::new();
+        let mut batch = Self { jobs: Vec::with_capacity(read.len()), ..Self::default() };
+        let mut leaders = HashMap::with_capacity(read.len());
         for (place, (incoming, read)) in incoming.iter().zip(read).enumerate() {
             match read {
                 Err(refusal)

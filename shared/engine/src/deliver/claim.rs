@@ -32,7 +32,7 @@ impl<P: Ports> Worker<P> {
     ) -> Claimed {
         let Self { settings, telemetry, ledger, .. } = self;
         let now = self.system.now();
-        let mut claimed = Claimed::default();
+        let mut claimed = Claimed { admitted: Vec::with_capacity(wanted.len()), ..Claimed::default() };
         if wanted.is_empty() {
             return claimed;
         }

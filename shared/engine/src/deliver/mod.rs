@@ -7,7 +7,7 @@
 //! ledger stays out of reach until the invocation ends, it may be sent twice, and is recorded as in doubt.
 //!
 //! All messages of a batch go through together, so that a batch of ten costs one read of subscriptions, one claim and one
-//! record. Outcomes are recorded in waves: as soon as every attempt is over, or [`LINGER`] after the first one.
+//! record. Outcomes are recorded in waves: as soon as every attempt is over, or, once all have begun, [`LINGER`] after the first one.
 //!
 //! Only this file knows the order. Each stage takes what the stage before it made, and uses the ports of its worker:
 //!
@@ -44,6 +44,7 @@ mod rarely;
 mod record;
 mod resolve;
 mod shards;
+mod turns;
 mod visibility;
 mod waits;
 mod worker;
@@ -51,7 +52,7 @@ mod worker;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::future::{Fuse, FutureExt};
+use futures_util::future::{Fuse, FusedFuture as _, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::ports::{Clock, Outbox, PushSender, Randomness, Telemetry, WebhookSender};
@@ -77,6 +78,7 @@ use hand_off::Effects;
 use job::Job;
 use planned::Planned;
 use rarely::rarely;
+use turns::{BEGUN_TOGETHER, others_go_on};
 
 impl<P: Ports> Worker<P> {
     /// Delivers a batch; returns the SQS MessageIds of those that must come back.
@@ -106,7 +108,7 @@ impl<P: Ports> Worker<P> {
         while !jobs.is_empty() {
             let rest = jobs.split_off(jobs.len().min(CONCURRENCY));
             if self.has_time_for(invocation, &jobs) {
-                all.extend(self.deliver_some(invocation, jobs).await);
+                all.extend(Box::pin(self.deliver_some(invocation, jobs)).await);
             } else {
                 jobs.iter().for_each(|job| all.comes_back(job.place, Setback::NotAdmitted));
             }
@@ -150,7 +152,7 @@ impl<P: Ports> Worker<P> {
         gated.extend(self.admit(passed).await);
         self.keep_to_quotas(&mut gated, now).await;
         let mut later = Vec::new();
-        let mut claims = Vec::new();
+        let mut claims = Vec::with_capacity(gated.len());
         for (job, gate) in gated {
             match gate {
                 // An earlier receive may have sent it on, and its acknowledgement was lost: copies that are sent on again multiply.
@@ -189,7 +191,7 @@ impl<P: Ports> Worker<P> {
         wanted: Vec<(Job, Option<Plan>)>,
     ) -> Acknowledgements {
         let mut all = Acknowledgements::default();
-        let Claimed { admitted, ready, conflicts } = self.claim(invocation, wanted, &mut all).await;
+        let Claimed { admitted, ready, conflicts } = Box::pin(self.claim(invocation, wanted, &mut all)).await;
         let now = self.system.now();
         let conflicts = conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect();
         let (ended, conflicted, attempted) = futures_util::join!(
@@ -208,21 +210,24 @@ impl<P: Ports> Worker<P> {
         if admitted.is_empty() {
             return all;
         }
-        let mut attempts: FuturesUnordered<_> =
-            admitted.into_iter().map(|(job, in_doubt)| self.attempt(invocation, job, in_doubt)).collect();
+        let mut wave = Vec::with_capacity(admitted.len());
+        let mut beginning =
+            admitted.into_iter().map(|(job, in_doubt)| self.attempt(invocation, job, in_doubt));
+        let mut attempts: FuturesUnordered<_> = beginning.by_ref().take(BEGUN_TOGETHER).collect();
         let mut finishing = FuturesUnordered::new();
-        let mut wave = Vec::new();
         let mut linger: Fuse<Pin<Box<dyn Future<Output = ()> + Send>>> = Fuse::terminated();
         loop {
+            let have_begun = beginning.len() == 0;
+            if have_begun && !wave.is_empty() && linger.is_terminated() {
+                let timer: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(self.system.sleep(LINGER));
+                linger = timer.fuse();
+            }
+            let mut others = if have_begun { Fuse::terminated() } else { others_go_on().fuse() };
             futures_util::select_biased! {
                 finished = finishing.select_next_some() => all.extend::<Acknowledgements>(finished),
                 finished = attempts.select_next_some() => {
-                    if wave.is_empty() {
-                        let timer: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(self.system.sleep(LINGER));
-                        linger = timer.fuse();
-                    }
                     wave.push(finished);
-                    if attempts.is_empty() {
+                    if have_begun && attempts.is_empty() {
                         linger = Fuse::terminated();
                         finishing.push(self.finish(invocation, std::mem::take(&mut wave)));
                     }
@@ -230,6 +235,7 @@ impl<P: Ports> Worker<P> {
                 () = &mut linger => {
                     finishing.push(self.finish(invocation, std::mem::take(&mut wave)));
                 }
+                () = &mut others => attempts.extend(beginning.by_ref().take(BEGUN_TOGETHER)),
                 complete => return all,
             }
         }
@@ -240,11 +246,11 @@ impl<P: Ports> Worker<P> {
         let seen = wave.iter().filter_map(|finished| finished.seen.clone()).collect();
         let recorded = async {
             let mut all = Acknowledgements::default();
-            let ready = self.record(&invocation.lease_token, wave, &mut all).await;
-            all.extend(self.hand_off(ready).await);
+            let ready = Box::pin(self.record(&invocation.lease_token, wave, &mut all)).await;
+            all.extend(Box::pin(self.hand_off(ready)).await);
             all
         };
-        futures_util::join!(recorded, self.learn(seen)).0
+        futures_util::join!(recorded, Box::pin(self.learn(seen))).0
     }
 
     /// Carries out all of these plans, like with like in one batch, and then announces those that are ends.

@@ -27,7 +27,7 @@ impl<P: Ports> Worker<P> {
     ) -> Vec<Planned> {
         let now = self.system.now();
         let records = wave.iter().map(|finished| record_of(finished, lease_token, now)).collect();
-        let mut ready = Vec::new();
+        let mut ready = Vec::with_capacity(wave.len());
         for (finished, fence) in wave.into_iter().zip(self.ledger.record(records).await) {
             if let Err(error) = &fence {
                 self.telemetry.infrastructure(error);
