@@ -4,26 +4,27 @@
 //! receiver without a request, so sending again cannot double anything. From the moment that a request was handed to a
 //! connection, no answer means in doubt. Where a library does not distinguish the two, it is in doubt.
 //!
-//! hyper says what happened in a chain of sources, of which some links are private. What is read here from the chain's shape is pinned by the tests of this folder, with real listeners.
+//! reqwest and hyper say what happened in a chain of sources, of which some links are private. What is read here from the
+//! chain's shape is pinned by the tests of this folder, with real listeners.
 
 use std::error::Error;
 use std::io;
 
-use hyper_util::client::legacy;
-use redial_core::outcome::{InDoubt, NotSent, Outcome};
-
-use super::client::ConnectTimedOut;
-use super::resolver::Unresolved;
+use redial_core::outcome::{Impossible, InDoubt, NotSent, Outcome};
 
 /// Judges an error that came in place of response headers.
-pub(super) fn failed_request(error: &legacy::Error) -> Outcome {
+pub(super) fn failed_request(error: &reqwest::Error) -> Outcome {
+    if error.is_builder() {
+        // The address is a URL but no valid HTTP URI; another try cannot succeed.
+        return Outcome::Impossible(Impossible::EndpointNotAllowed);
+    }
     if any(error, &is_of_this_process) {
         return Outcome::NotSent(NotSent::NoResources);
     }
     if error.is_connect() {
-        return Outcome::NotSent(if any(error, &is_a_timeout) {
+        return Outcome::NotSent(if error.is_timeout() {
             NotSent::ConnectTimeout
-        } else if any(error, &|link| link.is::<Unresolved>()) {
+        } else if error.is_dns() {
             NotSent::Dns
         } else if any(error, &is_of_tls) {
             NotSent::Tls
@@ -34,7 +35,7 @@ pub(super) fn failed_request(error: &legacy::Error) -> Outcome {
     if any(error, &never_started) {
         return Outcome::NotSent(NotSent::Connect);
     }
-    Outcome::InDoubt(if any(error, &is_a_timeout) { InDoubt::Timeout } else { InDoubt::Reset })
+    Outcome::InDoubt(if error.is_timeout() { InDoubt::Timeout } else { InDoubt::Reset })
 }
 
 /// Whether this process had no descriptor (`EMFILE`, `ENFILE`), no port (`EADDRNOTAVAIL`) or no memory (`ENOBUFS`, `ENOMEM`) left for a
@@ -52,23 +53,6 @@ const OWN_LIMITS: [i32; 5] = [24, 23, 99, 105, 12];
 fn is_of_tls(link: &(dyn Error + 'static)) -> bool {
     let inner = link.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     link.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<io::Error>())
-}
-
-/// Whether the receiver refused to take the request up: it closes the connection for new requests, or refused this one alone.
-pub(super) fn is_refused(error: &legacy::Error) -> bool {
-    let refuses = |error: &h2::Error| {
-        let is_refusal = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR)
-            || error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
-        error.is_remote() && is_refusal
-    };
-    any(error, &|link| link.downcast_ref::<h2::Error>().is_some_and(refuses))
-}
-
-fn is_a_timeout(link: &(dyn Error + 'static)) -> bool {
-    let is_of_tcp = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
-    link.is::<ConnectTimedOut>()
-        || link.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_timeout)
-        || link.downcast_ref().is_some_and(is_of_tcp)
 }
 
 /// Whether hyper gave the request back because its connection ended before it was taken up.

@@ -9,17 +9,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
+use reqwest::{Client, redirect};
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
-use super::client::Client;
 use super::resolver::{EgressResolver, Lookup};
 
 /// How many origins have connections that are kept. A worker has two of these pools, one for pushes and one for webhooks.
 pub(super) const MOST_ORIGINS: usize = 48;
 
+/// How many idle connections an origin keeps that speaks HTTP/1.1; HTTP/2 needs one.
+const MOST_IDLE: usize = 8;
+
+/// How long an unused connection is kept: Lambda freezes the process between invocations, and what was open before may be
+/// dead after.
+const POOL_IDLE: Duration = Duration::from_secs(30);
+
+/// How long a connection with a request on it may be silent before it is asked whether it lives.
+const PING_AFTER: Duration = Duration::from_secs(5);
+
+/// How long its answer may take.
+const PING_TIMEOUT: Duration = Duration::from_secs(4);
+
 pub(super) struct Connections {
-    tls: Arc<ClientConfig>,
+    tls: ClientConfig,
     connect_timeout: Duration,
     lookup: Arc<dyn Lookup>,
     clients: Mutex<HashMap<Origin, Kept>>,
@@ -38,7 +51,7 @@ impl std::fmt::Debug for Connections {
 
 impl Connections {
     pub(super) fn new(tls: ClientConfig, connect_timeout: Duration, lookup: Arc<dyn Lookup>) -> Self {
-        Self { tls: Arc::new(tls), connect_timeout, lookup, clients: Mutex::default() }
+        Self { tls, connect_timeout, lookup, clients: Mutex::default() }
     }
 
     /// The client of that origin. `public_only` says whether it refuses addresses that are not public; it is the same for an origin
@@ -63,7 +76,20 @@ impl Connections {
     }
 
     fn make(&self, public_only: bool) -> Client {
-        let resolver = EgressResolver { lookup: Arc::clone(&self.lookup), public_only };
-        Client::new(Arc::clone(&self.tls), resolver, self.connect_timeout)
+        Client::builder()
+            .tls_backend_preconfigured(self.tls.clone())
+            .dns_resolver(EgressResolver { lookup: Arc::clone(&self.lookup), public_only })
+            .https_only(true)
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("redial/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(self.connect_timeout)
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(MOST_IDLE)
+            .http2_keep_alive_interval(PING_AFTER)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .build()
+            .expect("invariant: constants and a finished TLS configuration make a client")
     }
 }

@@ -11,7 +11,6 @@
 mod address;
 mod allow;
 mod classify;
-mod client;
 mod connections;
 mod resolver;
 mod tls;
@@ -23,9 +22,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Uri};
-use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use http::HeaderMap;
 use redial_core::endpoint::Endpoint;
 use redial_core::outcome::{Impossible, InDoubt, Outcome, Response};
 use redial_engine::ports::Clock;
@@ -123,16 +120,13 @@ impl Egress {
             Passage::Exempt => false,
             Passage::Refused => return Outcome::Impossible(Impossible::EndpointNotAllowed),
         };
-        // An address may be a URL and no URI; another try could not succeed.
-        let Ok(to) = Uri::try_from(endpoint.expose().as_str()) else {
-            return Outcome::Impossible(Impossible::EndpointNotAllowed);
-        };
         let origin = endpoint.origin();
         let turn = self.warm_up.enter(&origin).await;
         // A wait for another request's connection is not the receiver's.
         let deadline = deadline.min(Instant::now() + within);
         let client = self.connections.of(&origin, public_only);
-        let answer = match timeout_at(deadline, client.post(to, headers, body.into())).await {
+        let request = client.post(endpoint.expose().clone()).headers(headers).body(body).send();
+        let answer = match timeout_at(deadline, request).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 turn.broke();
@@ -144,7 +138,7 @@ impl Egress {
         let at = clock.now();
         let status = answer.status().as_u16();
         let headers = kept_headers(answer.headers());
-        let body = first_bytes(answer.into_body(), deadline).await;
+        let body = first_bytes(answer, deadline).await;
         Outcome::Response(Response { status, headers, body, at })
     }
 }
@@ -162,14 +156,16 @@ fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {
 }
 
 /// The body as far as it is read: [`Response::MAX_BODY`] bytes, or what comes until it breaks off or the time is over.
-async fn first_bytes(mut answer: Incoming, deadline: Instant) -> Vec<u8> {
+async fn first_bytes(mut answer: reqwest::Response, deadline: Instant) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < Response::MAX_BODY {
-        let Ok(Some(Ok(frame))) = timeout_at(deadline, answer.frame()).await else { break };
-        // Trailers say nothing.
-        let chunk = frame.into_data().unwrap_or_default();
-        let wanted = chunk.len().min(Response::MAX_BODY - body.len());
-        body.extend_from_slice(&chunk[..wanted]);
+        match timeout_at(deadline, answer.chunk()).await {
+            Ok(Ok(Some(chunk))) => {
+                let wanted = chunk.len().min(Response::MAX_BODY - body.len());
+                body.extend_from_slice(&chunk[..wanted]);
+            }
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
     }
     body
 }

@@ -9,11 +9,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::vec;
 
-use hyper_util::client::legacy::connect::dns::Name;
-use tower::Service;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::is_public;
 
@@ -35,28 +32,14 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// A name that could not be looked up, or that may not be connected to.
-#[derive(Debug, thiserror::Error)]
-#[error("the name was not resolved")]
-pub(super) struct Unresolved(#[from] io::Error);
-
-#[derive(Clone)]
 pub(super) struct EgressResolver {
     pub(super) lookup: Arc<dyn Lookup>,
     /// Not for exempt origins.
     pub(super) public_only: bool,
 }
 
-impl Service<Name> for EgressResolver {
-    type Response = vec::IntoIter<SocketAddr>;
-    type Error = Unresolved;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Unresolved>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
+impl Resolve for EgressResolver {
+    fn resolve(&self, name: Name) -> Resolving {
         let looked_up = self.lookup.lookup(name.as_str());
         let public_only = self.public_only;
         Box::pin(async move {
@@ -65,7 +48,7 @@ impl Service<Name> for EgressResolver {
             if addresses.is_empty() || is_refused {
                 return Err(io::Error::from(io::ErrorKind::NotFound).into());
             }
-            Ok(addresses.into_iter())
+            Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
@@ -76,9 +59,9 @@ mod tests {
     use super::*;
 
     /// The addresses, or the error as it reads.
-    async fn resolve(resolver: &mut EgressResolver) -> Result<Vec<String>, String> {
-        let resolved = resolver.call("push.example".parse().expect("a name")).await;
-        let resolved = resolved.map_err(|error| error.0.to_string())?;
+    async fn resolve(resolver: &EgressResolver) -> Result<Vec<String>, String> {
+        let resolved = resolver.resolve("push.example".parse().expect("a name")).await;
+        let resolved = resolved.map_err(|error| error.to_string())?;
         Ok(resolved.map(|address| address.to_string()).collect())
     }
 
@@ -91,7 +74,7 @@ mod tests {
             &["8.8.4.4:0"],
             &[],
         ]);
-        let mut resolver = EgressResolver { lookup: lookup.clone(), public_only: true };
+        let resolver = EgressResolver { lookup: lookup.clone(), public_only: true };
         let is_absent = || Err("entity not found".to_owned());
         for expected in [
             Ok(vec!["8.8.8.8:0".to_owned()]),
@@ -102,14 +85,14 @@ mod tests {
             // A name without addresses reads the same.
             is_absent(),
         ] {
-            assert_eq!(resolve(&mut resolver).await, expected);
+            assert_eq!(resolve(&resolver).await, expected);
         }
         assert_eq!(*lookup.lookups.lock().expect("no panic"), 5, "none is cached");
     }
 
     #[tokio::test]
     async fn an_exempt_origin_may_be_anywhere() {
-        let mut resolver = EgressResolver { lookup: Scripted::new(&[&["127.0.0.1:0"]]), public_only: false };
-        assert_eq!(resolve(&mut resolver).await, Ok(vec!["127.0.0.1:0".to_owned()]));
+        let resolver = EgressResolver { lookup: Scripted::new(&[&["127.0.0.1:0"]]), public_only: false };
+        assert_eq!(resolve(&resolver).await, Ok(vec!["127.0.0.1:0".to_owned()]));
     }
 }

@@ -92,28 +92,6 @@ async fn a_connection_that_breaks_after_the_request_is_in_doubt_and_never_sent_a
 }
 
 #[tokio::test]
-async fn a_request_that_its_receiver_refuses_to_take_up_is_sent_again_twice() {
-    for (refusals, expected) in [(2, Some(200)), (3, None)] {
-        let receiver = Receiver::tls(&Identity::new(&["h2"]), move |stream| async move {
-            let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
-            let mut requests = 0;
-            while let Some(Ok((_, mut answer))) = connection.accept().await {
-                requests += 1;
-                if requests <= refusals {
-                    answer.send_reset(h2::Reason::REFUSED_STREAM);
-                } else {
-                    answer.send_response(http::Response::new(()), true).expect("an open stream");
-                }
-            }
-        })
-        .await;
-        let outcome = post_to(&receiver).await;
-        assert_eq!(status(&outcome), expected, "{refusals}: {outcome:?}");
-        assert_eq!(receiver.connections(), 1, "{refusals}");
-    }
-}
-
-#[tokio::test]
 async fn half_an_answer_is_in_doubt() {
     let receiver = Receiver::tls(&Identity::new(&["http/1.1"]), |mut stream| async move {
         read_request(&mut stream).await;
