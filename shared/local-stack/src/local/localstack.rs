@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata as _, types::St
 use serde_json::Value;
 
 use super::{
-    LocalError,
+    Description, LocalError, Queues,
     error::{call, chain},
     package::Template,
 };
@@ -64,6 +64,17 @@ pub(super) fn adapted(template: &Template) -> Template {
     let is_kept =
         |entry: &&str| !entry.starts_with("  Dashboard:\n") && !entry.starts_with("  DashboardName:\n");
     Template(template.entries().filter(is_kept).collect())
+}
+
+/// Gives queues the addresses that lead to them at this endpoint. LocalStack's own have a name that needs public DNS, and some SDKs
+/// (JavaScript's) call a queue at its address.
+pub(super) fn address_queues(description: &mut Description, endpoint: &str) {
+    let Queues { ingest, bulk, retry, retry_bulk, dead_letter, quarantine, events } = &mut description.queues;
+    for url in [ingest, bulk, retry, retry_bulk, dead_letter, quarantine].into_iter().chain(events) {
+        if let Some((_, path)) = url.split_once("://").and_then(|(_, address)| address.split_once('/')) {
+            *url = format!("{endpoint}/{path}");
+        }
+    }
 }
 
 /// What stays when a stack is deleted, because on AWS it is worth keeping: tables and secrets.
@@ -158,6 +169,29 @@ mod tests {
             assert!(error.contains(expected) && error.contains(endpoint.as_str()), "{error}");
             assert!(error.contains("localstack start") && error.contains("--endpoint"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_queue_s_address_leads_to_it_without_public_dns() {
+        let name = "http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/shop-Ingest";
+        let queues = ["ingest", "bulk", "retry", "retry_bulk", "dead_letter", "quarantine"];
+        let queues: serde_json::Map<_, _> =
+            queues.into_iter().map(|queue| (queue.to_owned(), name.into())).collect();
+        let tables = ["deliveries", "subscriptions", "audiences", "parked", "dead_letters", "control"];
+        let tables: serde_json::Map<_, _> =
+            tables.into_iter().map(|table| (table.to_owned(), table.into())).collect();
+        let description = serde_json::json!({
+            "endpoint": "http://localhost:4566", "region": "us-east-1", "queues": queues, "tables": tables,
+            "state_machine": "", "functions": {"dispatch": "", "cleanup": "", "ingest": ""}, "api_url": null,
+            "webhook_key_secret": "", "pid": null, "vapid_public_key": "",
+        });
+        let mut description: Description = serde_json::from_value(description).expect("a description");
+        address_queues(&mut description, "http://localhost:4566");
+        assert_eq!(description.queues.ingest, "http://localhost:4566/000000000000/shop-Ingest");
+        assert_eq!(
+            (&description.queues.quarantine, description.queues.events),
+            (&description.queues.ingest, None)
+        );
     }
 
     #[test]

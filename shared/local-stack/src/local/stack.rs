@@ -123,6 +123,9 @@ impl Stack {
                 Description::from_outputs(&endpoint, &outputs, api_url, events, pid, vapid.public.clone())?;
             let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
             vapid.publish(&dynamodb, &description.tables).await?;
+            if is_kept {
+                localstack::address_queues(&mut description, &endpoint);
+            }
             if pid.is_some() {
                 emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
                 let lambda = aws_sdk_lambda::Client::new(&sdk);
@@ -222,7 +225,7 @@ fn packaged(
         let path = infra.join(name);
         fs::read_to_string(&path).map_err(LocalError::file(&path))
     };
-    let template = Template(read("template.yaml")?).with_artifacts_in(deploy::BUCKET)?;
+    let template = Template(read("template.yaml")?).with_artifacts_in(&deploy::artifacts(&options.name))?;
     let mut environment = options.env.clone();
     let (template, hosted) = match &options.emulator {
         Emulator::Embedded => {
