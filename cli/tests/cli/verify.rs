@@ -307,46 +307,62 @@ async fn alarms(stack: &TestStack) {
 /// No server is there.
 const NOWHERE: &str = "https://localhost:1";
 
-#[tokio::test]
-async fn every_road_ends_as_it_has_to_and_the_receiver_is_removed() {
+/// A stack that reaches the emulator's function URLs over TLS, as it is deployed: with its breakers and its own waits.
+async fn stack_that_reaches_function_urls() -> (TestStack, HttpsFront, tempfile::TempDir) {
     let front = HttpsFront::start().expect("a free port");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let ca = folder.path().join("ca.pem");
     std::fs::write(&ca, front.ca_pem()).expect("the folder is writable");
-    let stack = TestStack::up_with(|options| {
+    let stack = TestStack::as_deployed_with(|options| {
         options.egress_allow = vec![front.origin().to_owned(), NOWHERE.to_owned()];
+        // Each worker reads it when it starts.
         options.egress_ca = Some(ca);
     });
     let stack = stack.await;
     let endpoint = &stack.description().endpoint;
     front.lead_to(endpoint.trim_start_matches("http://").parse().expect("an address"));
+    (stack, front, folder)
+}
 
-    let roads = |at: &str| {
-        let mut command = stack.command(format!("verify --roads --yes --json --receiver-at {at}"));
+fn of_roads(document: &Value) -> Value {
+    let checks = document["checks"].as_array().expect("checks");
+    checks.iter().find(|check| check["check"] == "roads").cloned().expect("roads")
+}
+
+#[tokio::test]
+async fn every_road_ends_as_it_has_to_and_the_receiver_is_removed() {
+    let (stack, front, _ca) = stack_that_reaches_function_urls().await;
+    let file = stack.folder().join("verified.json");
+    let roads = |at: &str, report: &str| {
+        let mut command =
+            stack.command(format!("verify --roads --metrics --yes --json --receiver-at {at} {report}"));
         tokio::task::spawn_blocking(move || run(&mut command, ""))
     };
-    let (well, ill) = tokio::join!(roads(front.origin()), roads(NOWHERE));
+    let report = format!("--report {}", file.display());
+    let (well, ill) = tokio::join!(roads(front.origin(), &report), roads(NOWHERE, ""));
     let (well, ill) = (well.expect("no panic"), ill.expect("no panic"));
 
-    assert!(well.stderr.contains("7 messages will be sent through"), "{}", well.stderr);
+    assert!(well.stderr.contains("10 messages will be sent through"), "{}", well.stderr);
     assert!(well.stderr.contains(" USD at list prices"), "{}", well.stderr);
-    let of_roads = |done: &Done| {
-        let checks = done.json()["checks"].take();
-        checks
-            .as_array()
-            .expect("checks")
-            .iter()
-            .find(|check| check["check"] == "roads")
-            .cloned()
-            .expect("roads")
-    };
-    let report = of_roads(&well);
-    assert_eq!(report["well"], "all 7 messages ended as they have to", "{report} {}", well.stderr);
+    assert!(well.stderr.contains("CloudWatch's metrics of them cost 0.0038 USD at most"), "{}", well.stderr);
+    let document = well.json();
+    let report = of_roads(&document);
+    assert_eq!(report["well"], "all 10 messages ended as they have to", "{report} {}", well.stderr);
     assert_eq!((well.status, ill.status), (Some(0), Some(1)), "{}", well.stderr);
-    let report = of_roads(&ill);
+    assert_fields(&document, json!({"faults": 0, "on": "emulator", "region": "us-east-1"}));
+    let ends: Vec<_> = document["roads"].as_array().expect("roads").iter().collect();
+    let pushes = ends.iter().filter(|it| it["road"].as_str().is_some_and(|it| it.starts_with("push")));
+    assert_eq!((ends.len(), pushes.count()), (10, 3));
+    assert!(ends.iter().all(|it| it["ok"] == true && it["found"] == it["expected"]), "{ends:?}");
+    let written = std::fs::read_to_string(&file).expect("it was written");
+    assert_eq!(parsed(&written), document);
+    let metrics = document["checks"].as_array().expect("checks").last().expect("the last check");
+    assert_eq!(metrics["unchecked"][0]["why"], "an emulator has no metrics of AWS's services");
+
+    let report = of_roads(&ill.json());
     let findings = report["findings"].as_array().expect("findings");
     // The message that is to fail for good does so without a receiver, too.
-    assert_eq!(findings.len(), 6, "{report}");
+    assert_eq!(findings.len(), 9, "{report}");
     let delivered =
         "the road delivered: failed (retries_exhausted), attempt 2, dead letter; expected sent, attempt 1";
     assert!(
@@ -360,6 +376,35 @@ async fn every_road_ends_as_it_has_to_and_the_receiver_is_removed() {
     let names: Vec<_> = stacks.iter().filter_map(|it| it.stack_name()).collect();
     assert!(names.len() == 1 && !names[0].contains("-verify-"), "{names:?}");
     assert!(!stack.redial("dead-letters list").stdout.contains("redial-verify-"), "none is left");
+}
+
+#[test]
+fn the_receiver_believes_no_message_that_is_not_the_stack_s() {
+    const TEMPLATE: &str = include_str!("../../../infra/verify.yaml");
+    let code = TEMPLATE.split_once("ZipFile: |\n").expect("inline code").1;
+    let code = code.lines().take_while(|line| line.is_empty() || line.starts_with("          "));
+    let code: Vec<&str> = code.collect();
+    let ran = std::process::Command::new("node")
+        .args(["-e", include_str!("receiver.js"), &code.join("\n")])
+        .output();
+    let Ok(ran) = ran else {
+        assert!(std::env::var_os("CI").is_none(), "Node.js is missing: CI must run the receiver");
+        println!("not run: there is no Node.js on this machine");
+        return;
+    };
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let statuses = parsed(std::str::from_utf8(&ran.stdout).expect("text"));
+    for (name, status) in statuses.as_object().expect("statuses") {
+        let expected = match name.as_str() {
+            "a push" => 201,
+            "a push that is to be refused" => 503,
+            "a webhook" => 200,
+            name if name.contains("push") => 403,
+            _ => 401,
+        };
+        assert_eq!(*status, expected, "{name}");
+    }
+    assert_eq!(statuses.as_object().map(serde_json::Map::len), Some(15));
 }
 
 #[tokio::test]
