@@ -68,6 +68,7 @@ impl LambdaApi {
                 "FunctionArn": arn(&function.name),
                 "Runtime": "provided.al2023",
                 "Handler": "bootstrap",
+                "Role": function.role_arn,
                 "PackageType": "Zip",
                 "State": "Active",
                 "LastUpdateStatus": "Successful",
@@ -227,6 +228,7 @@ mod tests {
             timeout_s: 30,
             memory_mb: 256,
             reserved_concurrency: Some(50),
+            role_arn: "arn:aws:iam::000000000000:role/shop-DispatchRole".to_owned(),
             log_group: "shop-DispatchLogs".to_owned(),
             mappings: vec![mapping],
             schedules: Vec::new(),
@@ -270,6 +272,7 @@ mod tests {
         let answer =
             get("/2015-03-31/functions/shop-DispatchFunction/configuration").await.expect("it is hosted");
         assert_eq!(answer["LoggingConfig"]["LogGroup"], "shop-DispatchLogs");
+        assert_eq!(answer["Role"], "arn:aws:iam::000000000000:role/shop-DispatchRole");
         assert_eq!(
             (&answer["Timeout"], &answer["Environment"]["Variables"]["SUCCESS_LOGS"]),
             (&json!(30), &json!("all"))
