@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata as _, types::St
 use serde_json::Value;
 
 use super::{
-    Description, LocalError, Queues,
+    Description, Emulator, FunctionsIn, LocalError, Queues,
     error::{call, chain},
     package::Template,
 };
@@ -64,6 +64,22 @@ pub(super) fn adapted(template: &Template) -> Template {
     let is_kept =
         |entry: &&str| !entry.starts_with("  Dashboard:\n") && !entry.starts_with("  DashboardName:\n");
     Template(template.entries().filter(is_kept).collect())
+}
+
+/// Says what functions in LocalStack's Lambda need, if a function is what failed.
+pub(super) fn with_hint(mut error: LocalError, emulator: &Emulator) -> LocalError {
+    let is_in_lambda = matches!(emulator, Emulator::LocalStack { functions: FunctionsIn::Lambda, .. });
+    if let LocalError::Deploy { failures, .. } = &mut error
+        && is_in_lambda
+        && failures.iter().any(|failure| failure.contains("Function"))
+    {
+        failures.push(
+            "LocalStack runs functions in Docker: it needs the Docker socket, and a build of them for Linux. Without \
+             --functions lambda they run on this machine, without Docker"
+                .to_owned(),
+        );
+    }
+    error
 }
 
 /// Gives queues the addresses that lead to them at this endpoint. LocalStack's own have a name that needs public DNS, and some SDKs
@@ -169,6 +185,19 @@ mod tests {
             assert!(error.contains(expected) && error.contains(endpoint.as_str()), "{error}");
             assert!(error.contains("localstack start") && error.contains("--endpoint"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_function_that_failed_in_lambda_has_a_hint_about_docker() {
+        let failed = |functions, failure: &str| {
+            let failures = vec![failure.to_owned()];
+            let error = LocalError::Deploy { status: "CREATE_FAILED".to_owned(), failures };
+            with_hint(error, &Emulator::LocalStack { endpoint: String::new(), functions }).to_string()
+        };
+        let function = "CleanupFunction: Error while creating lambda";
+        assert!(failed(FunctionsIn::Lambda, function).contains("it needs the Docker socket"));
+        assert!(!failed(FunctionsIn::Lambda, "IngestQueue: no").contains("Docker"));
+        assert!(!failed(FunctionsIn::Here, function).contains("Docker"));
     }
 
     #[test]

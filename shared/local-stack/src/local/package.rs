@@ -56,7 +56,7 @@ impl Template {
     }
 
     /// Replaces the one line that reads `from`, whatever its indentation.
-    fn with_line(self, from: &str, to: &str) -> Result<Self, LocalError> {
+    pub(super) fn with_line(self, from: &str, to: &str) -> Result<Self, LocalError> {
         let found = self.0.lines().filter(|line| line.trim_start() == from).count();
         if found != 1 {
             return Err(LocalError::Template(format!("expected one line {from:?}, found {found}")));

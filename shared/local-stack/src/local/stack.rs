@@ -16,7 +16,7 @@ use super::{
     emulator_process::{self, EmulatorProcess},
     events, guarded_process,
     hosting::{self, HostProcess, Plan},
-    localstack, options,
+    in_container, localstack, options,
     package::{self, Template},
     registry,
     vapid_key::VapidKey,
@@ -83,8 +83,20 @@ impl Stack {
         let (emulator, binaries) = tokio::join!(emulator, build);
         let (emulator, endpoint) = emulator?;
         let binaries = binaries.expect("the build does not panic")?;
-        let bundles = if hosted.is_some() { Vec::new() } else { bootstraps::bundles(&binaries)? };
+        let template = if in_container::runs_there(&options.emulator) {
+            in_container::adapted(template, &binaries)?
+        } else {
+            template
+        };
+        let bundles = if hosted.is_some() {
+            Vec::new()
+        } else {
+            bootstraps::bundles(&binaries, &in_container::files(&options)?)?
+        };
 
+        if let Some(warning) = in_container::warning(&options) {
+            progress.say(&warning);
+        }
         progress.say("deploying the template");
         let sdk = sdk_config(&endpoint, &key);
         let events = if options.events { Some(events::create(&sdk, &options.name).await?) } else { None };
@@ -112,7 +124,7 @@ impl Stack {
                 if matches!(error, LocalError::Deploy { .. }) {
                     ruin().await;
                 }
-                return Err(error);
+                return Err(localstack::with_hint(error, &options.emulator));
             }
         };
         let pid = emulator.as_ref().map(EmulatorProcess::pid);
@@ -284,7 +296,12 @@ fn parameters(options: &Options, vapid: &VapidKey) -> Result<BTreeMap<String, St
     ]);
     if let Some(file) = &options.egress_ca {
         let file = file.canonicalize().map_err(LocalError::file(file))?;
-        parameters.insert("EgressCaFile".to_owned(), file.to_string_lossy().into_owned());
+        let file = if in_container::runs_there(&options.emulator) {
+            in_container::ca_path()
+        } else {
+            file.to_string_lossy().into_owned()
+        };
+        parameters.insert("EgressCaFile".to_owned(), file);
     }
     if options.events {
         parameters.insert("EventsQueueArn".to_owned(), events::arn(&options.name));
