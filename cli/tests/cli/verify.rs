@@ -362,7 +362,7 @@ async fn every_road_ends_as_it_has_to_and_the_receiver_is_removed() {
 
     assert!(well.stderr.contains("10 messages will be sent through"), "{}", well.stderr);
     assert!(well.stderr.contains(" USD at list prices"), "{}", well.stderr);
-    assert!(well.stderr.contains("CloudWatch's metrics of them cost 0.0038 USD at most"), "{}", well.stderr);
+    assert!(well.stderr.contains("CloudWatch's metrics of them cost 0.0040 USD at most"), "{}", well.stderr);
     let document = well.json();
     let report = of_roads(&document);
     assert_eq!(report["well"], "all 10 messages ended as they have to", "{report} {}", well.stderr);

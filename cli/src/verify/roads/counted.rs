@@ -111,7 +111,8 @@ fn missing(counts: &[Count], found: &[Option<f64>]) -> Vec<&'static str> {
 fn counts(target: &Target, stack: &str, roads: &[&Road]) -> Vec<Count> {
     let number = |is_one: &dyn Fn(&Road) -> bool| roads.iter().filter(|road| is_one(road)).count();
     let of_lane = |lane: Lane| number(&|road| road.lane == lane);
-    let sent = |road: &Road| road.expected.state.as_deref() == Some("sent");
+    let ends_as = |state: &'static str| move |road: &Road| road.expected.state.as_deref() == Some(state);
+    let sent = ends_as("sent");
     let retried = |road: &Road| road.expected.attempt == Some(2);
     let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
     let count = |namespace, metric, dimension: (&'static str, String), at_least: usize| Count {
@@ -133,7 +134,9 @@ fn counts(target: &Target, stack: &str, roads: &[&Road]) -> Vec<Count> {
         own(Metric::Sent, number(&sent)),
         own(Metric::SentOnRetry, number(&|road| sent(road) && retried(road))),
         own(Metric::Retried, number(&retried)),
-        own(Metric::DeadLetters, number(&|road| !sent(road))),
+        own(Metric::DeadLetters, number(&ends_as("failed"))),
+        // A push to an endpoint that is gone is counted apart.
+        own(Metric::Gone, number(&ends_as("gone"))),
         dispatch("Invocations", 1),
         dispatch("Duration", 1),
         deliveries("ConsumedWriteCapacityUnits", roads.len()),
