@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes infra/docs/trust.md: which tests prove each guarantee, and on which parts they passed.
 
-    python3 infra/ci/trust.py LOGS [--check]
+    python3 infra/ci/trust.py LOGS [REPORT…] [--check]
 
-infra/ci/guarantees.json names the guarantees, their tests ("SUITE MODULE::TEST"), and the planted defects that the simulation has to
-find. LOGS is the folder with the logs of `.ci/run tests dynamodb`. With --check nothing is written: the exit status is 1 if the page
-says anything else than these logs, of the parts that they are about. A test that did not pass is an error in either case.
+infra/ci/guarantees.json names the guarantees, their tests ("SUITE MODULE::TEST", or "verify ROAD"), and the planted defects that the
+simulation has to find. LOGS is the folder with the logs of `.ci/run tests dynamodb localstack`; a REPORT is a file that `redial verify
+--roads --report` wrote about a stack on AWS. With --check nothing is written: the exit status is 1 if the page says anything else than
+these logs, of the parts that they are about. A test that did not pass is an error in either case.
 """
 
 import json
@@ -18,13 +19,20 @@ PAGE = ROOT / "infra/docs/trust.md"
 GUARANTEES = ROOT / "infra/ci/guarantees.json"
 PLANTED = ROOT / "shared/simulation/src/mutants"
 
-MEMORY, EMULATOR, DYNAMODB = "in memory", "embedded emulator", "DynamoDB Local"
-PARTS = [MEMORY, EMULATOR, DYNAMODB]
+ROADS = ROOT / "cli/src/verify/roads/road.rs"
+
+MEMORY, EMULATOR, DYNAMODB, LOCALSTACK, AWS = "in memory", "embedded emulator", "DynamoDB Local", "LocalStack", "AWS"
+PARTS = [MEMORY, EMULATOR, DYNAMODB, LOCALSTACK, AWS]
+# A run on these may be of a few tests: what the page has of them stays.
+SELECTED = {LOCALSTACK, AWS}
 # The logs of .ci/run, and the part on which a test ran that they name. The suite `pass` has stand-ins for everything that is remote.
 LOGS = {
     "run_tests.log": lambda suite: MEMORY if suite == "pass" else EMULATOR,
     "run_on_dynamodb_local.log": lambda suite: DYNAMODB,
+    "run_on_localstack.log": lambda suite: LOCALSTACK,
 }
+# Has a message take each road of `verify`, but the one that waits for a quarter of an hour.
+ROADS_TEST, LONG_ROAD = "cli verify::every_road_ends_as_it_has_to_and_the_receiver_is_removed", "long-wait"
 
 RUNNING = re.compile(r"^ +Running (?:unittests )?(\S+) \(")
 RESULT = re.compile(r"^test (\S+) \.\.\. .*?\b(ok|FAILED|ignored)$")
@@ -38,9 +46,11 @@ if it says anything else than they do.
 - **in memory**: the passes that the functions run, on stand-ins for everything remote, with deaths at every effect.
 - **embedded emulator**: the functions themselves, deployed from the template to the emulator of `cargo demo`.
 - **DynamoDB Local**: the same functions and emulator, with the tables in [Amazon's own DynamoDB Local](localstack.md#tests-on-dynamodb-local).
-
-None of these is AWS.
+- **LocalStack**: the same functions as processes of one machine, and everything else [LocalStack's](localstack.md).
+- **AWS**: a deployed stack, by `redial verify --roads --report FILE` ([the first deployment](first-deployment.md#verify)), read in by
+  `python3 infra/ci/trust.py target/ci/log FILE`.
 """
+NOT_ON_AWS = "\nNo report of a stack on AWS has been read in yet, so that its column is empty.\n"
 
 
 class Wrong(Exception):
@@ -64,14 +74,30 @@ def passed(log):
     return tests
 
 
-def seen(logs):
-    """Of each part that the logs are about: the tests that passed on it."""
-    parts = {}
+def roads():
+    """The names of the roads, as tests of the suite `verify`."""
+    names = re.findall(r'\b(?:road|scheduled)\(\s*"([a-z-]+)"', ROADS.read_text())
+    return {f"verify {name}" for name in names}
+
+
+def reported(path):
+    """The roads on which a message ended as it had to."""
+    report = json.loads(path.read_text())
+    if report.get("on") != "aws":
+        raise Wrong(f'{path}: it is about a stack on "{report.get("on")}", and not on AWS')
+    return {f'verify {it["road"]}' for it in report["roads"] if it["ok"]}
+
+
+def seen(logs, reports):
+    """Of each part that the logs and reports are about: the tests that passed on it."""
+    parts = {AWS: set().union(*map(reported, reports))} if reports else {}
     for name, part_of in LOGS.items():
         log = logs / name
         tests = passed(log) if log.exists() else set()
         for test in tests:
             parts.setdefault(part_of(test.split()[0]), set()).add(test)
+    if ROADS_TEST in parts.get(EMULATOR, set()):
+        parts[EMULATOR] |= roads() - {f"verify {LONG_ROAD}"}
     return parts
 
 
@@ -81,13 +107,16 @@ def planted():
 
 
 def check_names(guarantees, parts):
-    known = planted()
+    known, walked = planted(), roads()
     for it in guarantees:
         for name in it["planted"]:
             if name not in known:
                 raise Wrong(f'{it["guarantee"]}: no planted defect is called "{name}"')
         for test in it["tests"]:
-            if MEMORY in parts and EMULATOR in parts and not any(test in tests for tests in parts.values()):
+            if test.startswith("verify "):
+                if test not in walked:
+                    raise Wrong(f'{it["guarantee"]}: `redial verify` has no road "{test.split()[1]}"')
+            elif MEMORY in parts and EMULATOR in parts and not any(test in tests for tests in parts.values()):
                 raise Wrong(f'{it["guarantee"]}: "{test}" did not pass, or there is none')
         if not (ROOT / "infra/docs" / it["page"]).exists():
             raise Wrong(f'{it["guarantee"]}: there is no page {it["page"]}')
@@ -97,7 +126,8 @@ def page(guarantees, parts):
     def count(it, part):
         return str(sum(test in parts[part] for test in it["tests"]) or "")
 
-    lines = [INTRODUCTION, f'| guarantee | {" | ".join(PARTS)} | planted defects |', "|---|" + "---:|" * (len(PARTS) + 1)]
+    introduction = INTRODUCTION if parts[AWS] else INTRODUCTION + NOT_ON_AWS
+    lines = [introduction, f'| guarantee | {" | ".join(PARTS)} | planted defects |', "|---|" + "---:|" * (len(PARTS) + 1)]
     for it in guarantees:
         cells = [count(it, part) for part in PARTS] + [str(len(it["planted"]) or "")]
         lines.append(f'| [{it["guarantee"]}]({it["page"]}) | {" | ".join(cells)} |')
@@ -125,19 +155,23 @@ def recorded():
 
 def main():
     arguments = [it for it in sys.argv[1:] if it != "--check"]
-    if len(arguments) != 1:
+    if not arguments:
         sys.exit(__doc__)
     guarantees = json.loads(GUARANTEES.read_text())
-    now = seen(pathlib.Path(arguments[0]))
+    logs, *reports = map(pathlib.Path, arguments)
+    now = seen(logs, reports)
     if not now:
         raise Wrong("these logs have no test that passed")
     check_names(guarantees, now)
     # What did not run this time is as it was.
-    text = page(guarantees, recorded() | now)
+    before = recorded()
+    for part in SELECTED & set(now):
+        now[part] |= before[part]
+    text = page(guarantees, before | now)
     if "--check" not in sys.argv:
         PAGE.write_text(text)
     elif not PAGE.exists() or PAGE.read_text() != text:
-        raise Wrong("infra/docs/trust.md differs from what passed: .ci/run tests dynamodb && python3 infra/ci/trust.py target/ci/log")
+        raise Wrong("infra/docs/trust.md differs from what passed: .ci/run tests dynamodb localstack && python3 infra/ci/trust.py target/ci/log")
     print(f'{len(guarantees)} guarantees, {sum(len(it["tests"]) for it in guarantees)} tests; these logs are about: {", ".join(now)}')
 
 

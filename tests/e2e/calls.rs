@@ -5,7 +5,7 @@ use redial_testkit::{
     proxy::{AwsService, Call, Fault},
     runtime_api::{SqsRecord, sqs_event},
 };
-use redial_tests::{hosted::Function, prelude::*, resources::Resources};
+use redial_tests::{hosted::Function, prelude::*, resources::Resources, test_stack::charges_statements};
 
 async fn dispatch_on(stack: &TestStack, name: &str, changed: &[(&str, &str)]) -> (Resources, Function) {
     let resources = Resources::copy(stack, name).await;
@@ -73,7 +73,7 @@ async fn a_warm_batch_of_ten_makes_three_calls_over_one_connection() {
     let batches = 1 + until_calls_are(&stack, &resources, &dispatch, &browser, &warm).await;
 
     // A write unit for each claim, and one for the records of all. DynamoDB Local counts none for statements.
-    let of_claims = if std::env::var_os("REDIAL_DYNAMODB_ENDPOINT").is_some() { 0 } else { 10 };
+    let of_claims = if charges_statements() { 10 } else { 0 };
     let metrics = dispatch.json_logs().rfind(|line| line["Deliveries"].is_u64()).expect("they are written");
     assert_fields(&metrics, json!({"Deliveries": 10, "ApiCalls": 3, "WriteUnits": of_claims + 1}));
     let counts = stack.push.counts();

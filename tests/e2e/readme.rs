@@ -21,9 +21,9 @@ pub(crate) fn snippet(language: &str) -> String {
     code.split("```").next().expect("a block ends").to_owned()
 }
 
-/// A Python with boto3: the emulator's own.
+/// A Python with boto3: the embedded emulator's own, which nothing has installed yet if all stacks are on a LocalStack.
 pub(crate) fn python() -> PathBuf {
-    workspace().join("target/redial/venv/bin/python")
+    redial::local::python(&redial::local::Progress::silent()).expect("the emulator can be installed")
 }
 
 pub(crate) fn with_access<'a>(command: &'a mut Command, stack: &TestStack) -> &'a mut Command {

@@ -116,9 +116,14 @@ async fn a_410_switches_off_at_once_and_a_redirect_is_never_followed() {
     stack.send(&to_subscription(&stack, "last")).await;
     let entry = stack.until_state("last", "failed").await;
     assert_eq!((number(&entry, "status"), text(&entry, "reason")), (Some(410), Some("gone")));
-    let stored =
-        stack.subscriptions().await.get(&stack.subscription_key("w1")).await.expect("the table answers");
-    assert_eq!(stored.expect("it is kept").state, State::Disabled);
+    // Its worker records the end of the message before it switches the subscription off.
+    let (subscriptions, key) = (stack.subscriptions().await, stack.subscription_key("w1"));
+    stack
+        .until("the subscription is off", async || {
+            let stored = subscriptions.get(&key).await.expect("the table answers");
+            (stored.expect("it is kept").state == State::Disabled).then_some(())
+        })
+        .await;
     stack.send(&to_subscription(&stack, "later")).await;
     let entry = stack.until_state("later", "failed").await;
     assert_eq!(text(&entry, "reason"), Some("endpoint_disabled"));

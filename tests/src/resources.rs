@@ -11,7 +11,7 @@ use redial_engine::ports::Clock as _;
 use redial_testkit::runtime_api::SqsRecord;
 use serde_json::json;
 
-use crate::test_stack::{TestStack, queue_arn};
+use crate::test_stack::{TestStack, localstack, queue_arn};
 
 pub struct Resources {
     pub queues: Queues,
@@ -20,8 +20,10 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Copies the stack's resources, under this name.
+    /// Copies the stack's resources, under this name. A LocalStack may still have those of an earlier run.
     pub async fn copy(stack: &TestStack, name: &str) -> Self {
+        let of_run = format!("{name}-{}", std::process::id());
+        let name = if localstack().is_some() { &of_run } else { name };
         let (mut queues, mut tables) = (json!(stack.queues()), json!(stack.tables()));
         queues["events"].take();
         for (kind, queue) in

@@ -24,6 +24,32 @@ pub(crate) fn of_single_messages(messages: u64) -> f64 {
     Bill::of(&traffic, Alarms::Basic, &Prices::list()).traffic_usd
 }
 
+/// What a part of a stack was counted to have used.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Counts {
+    pub(crate) sqs_requests: f64,
+    pub(crate) invocations: f64,
+    /// Of a function's time.
+    pub(crate) milliseconds: f64,
+    pub(crate) memory_mb: f64,
+    pub(crate) write_units: f64,
+    pub(crate) read_units: f64,
+}
+
+/// What this costs: list prices, in USD.
+pub(crate) fn of_counts(counts: &Counts) -> f64 {
+    let prices = Prices::list();
+    let gb_seconds = counts.milliseconds / 1e3 * counts.memory_mb / 1024.0;
+    let millionths = [
+        (counts.sqs_requests, prices.sqs_million_requests),
+        (counts.invocations, prices.lambda_million_invocations),
+        (gb_seconds, prices.lambda_million_gb_seconds),
+        (counts.write_units, prices.dynamodb_million_write_units),
+        (counts.read_units, prices.dynamodb_million_read_units),
+    ];
+    millionths.iter().map(|(amount, price)| amount * price / 1e6).sum()
+}
+
 /// Estimates the cost of a number of deliveries, service by service
 ///
 /// The calls and units are those that Redial's tests count on the real functions; the prices are AWS's list prices of

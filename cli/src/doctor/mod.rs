@@ -22,7 +22,7 @@ use clap::Args;
 use futures_util::{FutureExt as _, future::join_all};
 
 #[cfg(test)]
-pub(crate) use self::report::tests::finds;
+pub(crate) use self::report::tests::{finds, found};
 pub(crate) use self::{
     mappings::{mappings, of_queue},
     queues::{Attributes, attributes},

@@ -6,6 +6,8 @@ mod rotate;
 mod secret;
 mod standing;
 
+pub(crate) use generate::VapidKeyPair;
+
 subcommands! {
     /// Generates, reads and rotates VAPID keys, which push services identify your pushes by
     ///

@@ -5,6 +5,7 @@
 //! ([`release`], [`expression`]). Checks of `doctor` run first, and what they judge is not judged again.
 
 mod alarms;
+mod document;
 mod expression;
 mod functions;
 mod parts;
@@ -16,14 +17,19 @@ mod settings;
 mod tables;
 mod waits;
 
+use std::path::PathBuf;
+
 use clap::Args;
 use futures_util::join;
+use redial_adapters::system::System;
+use redial_engine::ports::Clock as _;
 
 use self::{release::Release, roads::Roads};
 use crate::{
     doctor::{Diagnosis, Report, Stack, examine, show},
     failure::Failure,
     stack::TargetArgs,
+    terminal::print,
 };
 
 /// Compares a deployed stack with this release's template, setting by setting
@@ -37,10 +43,18 @@ use crate::{
 /// That reads and changes nothing, sends no message, and costs nothing. Emulators enforce none of this, so only this command shows
 /// it, and only in your own account: what an emulator cannot answer is reported as skipped, with the reason.
 ///
-/// --roads also sends one webhook down every road: delivered, by the bulk lane, retried after a 503, held back by a Retry-After, ended by
+/// --roads also sends one message down every road: delivered, by the bulk lane, retried after a 503, held back by a Retry-After, ended by
 /// a 410, given up as a dead letter, scheduled, and with --long-wait one that waits in Step Functions for 16 minutes. They go
-/// to a receiver that is deployed as a stack of its own, verifies their signatures, and is removed at the end, also on Ctrl-C. The
-/// price is stated first, and a confirmation asked for. Web push is not sent: the receiver is no push service that a stack may push to.
+/// to a receiver that is deployed as a stack of its own, and is removed at the end, also on Ctrl-C. It believes a webhook only if
+/// its signature verifies, and a push only if it decrypts and its VAPID token is the stack's. The price is stated first, and a
+/// confirmation asked for.
+///
+/// A stack pushes to the hosts of its parameter PushHosts alone. So pushes are sent only if the receiver's host is one of them:
+/// deploy with *.lambda-url.REGION.on.aws in PushHosts, verify, and deploy without it. In between, a caller that may
+/// store subscriptions can have pushes sent to any function URL of the region.
+///
+/// --metrics then waits until CloudWatch has the messages in AWS's own metrics of queues, functions and tables, and in those that
+/// the functions embed in their logs, up to 20 minutes, and calculates what they cost from AWS's counts.
 ///
 /// A fault loses, delays or refuses messages, now or when something else goes wrong. A warning is worth a look; a permission
 /// that the template does not have is one.
@@ -52,18 +66,22 @@ use crate::{
 #[command(after_help = "\
 Examples:
   redial verify --stack redial
-  redial verify --stack redial --json > verified.json
-  redial verify --stack redial --roads --yes
+  redial verify --stack redial --report verified.json
+  redial verify --stack redial --roads --metrics --report verified.json
 
 A permission that was removed by hand:
   fault    roles          CleanupRole may not dynamodb:DeleteItem on table/redial-Subscriptions, and the template lets it
                           do: restore the role's policy as the template has it, or its calls are denied: …
 
-The JSON is that of `redial doctor`; it holds names and settings, and no payload, endpoint, key or token.")]
+The JSON is that of `redial doctor`, with the release, the time, the region, whether it is AWS or an emulator, and each road's end.
+It holds names and settings, and no payload, endpoint, key or token.")]
 pub(crate) struct Verify {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    /// Write that document to a file, to keep or to attach
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     roads: Roads,
     #[command(flatten)]
@@ -77,14 +95,26 @@ impl Verify {
         }
         let stack = Stack::read(self.target.resolve().await?).await;
         if self.roads.roads {
-            self.roads.ask(&stack.target)?;
+            self.roads.ask(&stack)?;
         }
         let (mut reports, compared) = join!(examine(&stack), compared(&stack));
         reports.extend(compared);
+        let mut walked = Vec::new();
         if self.roads.roads {
-            reports.push(self.roads.run(&stack).await);
+            let (of_roads, all) = self.roads.run(&stack).await;
+            reports.extend(of_roads);
+            walked = all;
         }
-        show(&Diagnosis { stack: stack.name, reports }, self.json)
+        let diagnosis = Diagnosis { stack: stack.name.clone(), reports };
+        let document = document::document(&stack, &diagnosis, &walked, System.now());
+        if let Some(path) = &self.report {
+            document::write(path, &document)?;
+        }
+        if !self.json {
+            return show(&diagnosis, false);
+        }
+        print(&document.to_string())?;
+        if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
     }
 }
 

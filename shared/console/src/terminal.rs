@@ -83,6 +83,15 @@ pub fn bar(steps: u64, what: &'static str) -> ProgressBar {
     bar
 }
 
+/// A line on standard error that says what is waited for, and for how long already; hidden where that is no terminal.
+pub fn spinner() -> ProgressBar {
+    let style = ProgressStyle::with_template("{elapsed:>4} {wide_msg}")
+        .expect("invariant: the template is a constant that a test renders");
+    let line = ProgressBar::new_spinner().with_style(style);
+    line.enable_steady_tick(Duration::from_millis(500));
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,10 @@ use redial_core::{
     webhook::{CustomHeaders, SigningSecrets, WebhookSecret, WebhookTarget},
 };
 use redial_testkit::webhook_receiver::Answer;
-use redial_tests::canary::Canary;
+use redial_tests::{
+    canary::Canary,
+    test_stack::{Item, text},
+};
 use serde_json::json;
 
 use super::{REF, Run, WRONG, message};
@@ -38,7 +41,12 @@ pub(super) async fn send_all_kinds(run: &mut Run) {
         let path = format!("/{PATH}/{to}");
         let url = run.stack.webhooks.url(&path);
         run.stack.webhooks.script(&path, script);
-        if kind != "disabled" {
+        if kind == "disabled" {
+            // Its worker records the end of the message before it switches the subscription off.
+            let table = &run.stack.tables().subscriptions;
+            let is_off = |items: Vec<Item>| items.iter().any(|item| text(item, "state") == Some("disabled"));
+            run.stack.until("it is off", async || is_off(run.stack.scan(table).await).then_some(())).await;
+        } else {
             subscribe(run, to, &url, &secret).await;
         }
         let more = json!({"retry": retry, "headers": {"x-canary": HEADER}});

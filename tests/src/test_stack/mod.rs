@@ -1,4 +1,5 @@
 //! The one stack of all tests: the deployed template on the embedded emulator, with a push service and a webhook receiver beside it.
+//! If `REDIAL_LOCALSTACK_ENDPOINT` is set, it is on the LocalStack that listens there, and its functions are processes of this machine.
 //!
 //! A stack of a test's own ends with the test, also when that panics. The stacks that tests share end with their process: the
 //! emulator reads its standard input, whose other end only this process holds. Under `cargo test` the tests of a binary share
@@ -20,9 +21,13 @@ use std::{
     },
 };
 
-use redial::local::{Description, Known, Options, Queues, Stack, StackKey, Tables, note};
+use redial::local::{
+    Description, Emulator, FunctionsIn, Known, Options, Queues, Stack, StackKey, Tables, note,
+};
 use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
 use tokio::sync::OnceCell;
+
+use crate::files::workspace;
 
 pub use messages::{MessageOnQueue, document};
 pub use observed::{Item, PATIENCE, eventually, number, text};
@@ -120,12 +125,16 @@ impl TestStack {
 
     fn of(running: Arc<Running>, tenant: &str) -> Self {
         let sdk = running.stack.sdk_config();
+        let of_lambda = match &running.description().function_host {
+            Some(host) => sdk.clone().into_builder().endpoint_url(&host.lambda_endpoint).build(),
+            None => sdk.clone(),
+        };
         Self {
             tenant: tenant.to_owned(),
             sqs: aws_sdk_sqs::Client::new(&sdk),
             dynamodb: aws_sdk_dynamodb::Client::new(&sdk),
             sfn: aws_sdk_sfn::Client::new(&sdk),
-            lambda: aws_sdk_lambda::Client::new(&sdk),
+            lambda: aws_sdk_lambda::Client::new(&of_lambda),
             logs: aws_sdk_cloudwatchlogs::Client::new(&sdk),
             secrets: aws_sdk_secretsmanager::Client::new(&sdk),
             running,
@@ -145,6 +154,10 @@ impl Running {
             egress_ca: Some(ca),
             ..Options::default()
         };
+        if let Some(endpoint) = localstack() {
+            options.emulator = Emulator::LocalStack { endpoint, functions: FunctionsIn::Here };
+            options.host_program = Some(command_line());
+        }
         change(&mut options);
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
         let running = Self { push, webhooks, stack, folder };
@@ -183,6 +196,23 @@ impl Running {
         let description = Description { endpoint: endpoint.to_owned(), ..self.description().clone() };
         register(self.folder(), description, self.stack.key());
     }
+}
+
+/// Where a LocalStack listens that stacks are deployed to instead of to an embedded emulator; it keeps them.
+pub fn localstack() -> Option<String> {
+    std::env::var("REDIAL_LOCALSTACK_ENDPOINT").ok()
+}
+
+/// Whether the tables report the write units of statements: Amazon's DynamoDB Local, which LocalStack runs, does not.
+pub fn charges_statements() -> bool {
+    localstack().is_none() && std::env::var_os("REDIAL_DYNAMODB_ENDPOINT").is_none()
+}
+
+/// The program that hosts functions. Cargo does not build it for tests of other packages.
+fn command_line() -> PathBuf {
+    let program = workspace().join("target/debug/redial");
+    assert!(program.exists(), "{} is missing: cargo build --workspace --bin redial", program.display());
+    program
 }
 
 pub fn set_env<const N: usize>(options: &mut Options, variables: [(&str, &str); N]) {

@@ -63,20 +63,30 @@ impl TestStack {
         .await;
     }
 
-    /// Starts or stops the mappings from one queue to its function, or all mappings.
+    /// Starts or stops the mappings from one queue to its function, or all mappings, and waits until they have.
     pub async fn set_mappings(&self, queue_url: Option<&str>, enabled: bool) {
         let mappings = self.lambda.list_event_source_mappings().send().await.expect("Lambda answers");
         let end = queue_url.map(|url| format!(":{}", queue_name(url)));
-        let mut changed = 0;
+        let mut changed = Vec::new();
         for mapping in mappings.event_source_mappings() {
             let arn = mapping.event_source_arn().unwrap_or_default();
             if end.as_ref().is_none_or(|end| arn.ends_with(end)) {
-                let update = self.lambda.update_event_source_mapping().uuid(mapping.uuid().expect("an id"));
+                let uuid = mapping.uuid().expect("an id");
+                let update = self.lambda.update_event_source_mapping().uuid(uuid);
                 update.enabled(enabled).send().await.expect("Lambda takes it");
-                changed += 1;
+                changed.push(uuid);
             }
         }
-        assert!(changed > 0, "no mapping reads {queue_url:?}");
+        assert!(!changed.is_empty(), "no mapping reads {queue_url:?}");
+        let expected = if enabled { "Enabled" } else { "Disabled" };
+        for uuid in changed {
+            self.until("the mapping is as it was set", async || {
+                let read = self.lambda.get_event_source_mapping().uuid(uuid).send().await;
+                let state = read.expect("Lambda answers").state;
+                (state.as_deref() == Some(expected)).then_some(())
+            })
+            .await;
+        }
     }
 
     /// Writes lines into the log of dispatch, in a stream of their own and under one time, which may have passed.

@@ -1,44 +1,44 @@
 //! `redial verify --roads`: one message down every road of the deployed stack, to a receiver that is deployed for it.
 //!
-//! The messages belong to a tenant of the run's own, whose signing secret the receiver has. They are put on the stack's own
-//! queues, as a producer does; how each ended is read from the ledger and the dead-letter store.
+//! The messages belong to a tenant of the run's own, whose signing secret the receiver has, and to a browser of its own, whose private
+//! key it has. They are put on the stack's own queues, as a producer does; how each ended is read from the ledger and the
+//! dead-letter store.
 
+mod counted;
 mod receiver;
+mod recipient;
 mod road;
+mod view;
+mod walk;
 
 use std::time::Duration;
 
 use clap::Args;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use redial_adapters::system::System;
-use redial_core::{
-    identity::{DeliveryId, Tenant},
-    lane::Lane,
-};
+use redial_core::{identity::Tenant, time::Timestamp};
 use redial_engine::ports::Clock as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::{
     receiver::Receiver,
-    road::{End, Road, roads},
+    recipient::{Subscription, refuses_pushes},
+    road::{Channel, End, Road, roads},
+    view::View,
+    walk::walk,
 };
 use crate::{
-    aws_error::classified,
     confirm::Confirm,
     cost,
     doctor::{Report, Stack},
     failure::Failure,
     interrupt::interrupted,
     stack::Target,
-    status::standing,
     terminal::say,
 };
 
-/// Between two looks at a delivery.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// How often an ended delivery is looked at for the dead letter that follows it.
-const LOOKS_AFTER_THE_END: u32 = 20;
+/// Stands for the receiver's URL while it does not exist.
+const FUTURE_ID: &str = "receiver";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Roads")]
@@ -49,6 +49,9 @@ pub(super) struct Roads {
     /// Also wait 16 minutes in Step Functions
     #[arg(long, requires = "roads")]
     long_wait: bool,
+    /// Also wait until CloudWatch has counted the messages, up to 20 minutes
+    #[arg(long, requires = "roads")]
+    metrics: bool,
     /// For a stack on an emulator, whose function URLs have no TLS: an https origin that leads to the emulator
     #[arg(long, value_name = "ORIGIN", requires = "roads")]
     receiver_at: Option<String>,
@@ -56,22 +59,76 @@ pub(super) struct Roads {
     confirm: Confirm,
 }
 
+/// How one message ended.
+pub(super) struct Walked {
+    road: Road,
+    end: Result<End, String>,
+    after: Duration,
+}
+
+impl Walked {
+    fn is_as_expected(&self) -> bool {
+        self.end.as_ref().ok() == Some(&self.road.expected)
+    }
+
+    fn found(&self) -> String {
+        self.end.as_ref().map_or_else(Clone::clone, End::in_words)
+    }
+
+    fn line(&self) -> String {
+        let label = if self.is_as_expected() { "ok" } else { "fault" };
+        let (Road { name, proves, .. }, after) = (&self.road, self.after.as_secs());
+        format!("{label:<9}{name:<15}{} after {after} s: {proves}", self.found())
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "road": self.road.name,
+            "proves": self.road.proves,
+            "expected": self.road.expected.in_words(),
+            "found": self.found(),
+            "ok": self.is_as_expected(),
+            "seconds": self.after.as_secs(),
+        })
+    }
+}
+
+/// What a run has: the receiver's stack, the tenant and the subscription of the messages.
+struct Run<'a> {
+    stack: &'a Stack,
+    receiver: Receiver,
+    tenant: String,
+    subscription: Subscription,
+}
+
 impl Roads {
     /// States what will be done and what it costs, and asks; nothing was done before.
-    pub(super) fn ask(&self, target: &Target) -> Result<(), Failure> {
+    pub(super) fn ask(&self, stack: &Stack) -> Result<(), Failure> {
+        let target = &stack.target;
         if target.is_emulated() && self.receiver_at.is_none() {
             return Err(Failure::input(
                 "--roads: an emulator's function URLs have no TLS, which webhooks need: give --receiver-at, an https \
                  origin that leads to the emulator",
             ));
         }
-        let messages = roads(System.now(), self.long_wait).len();
+        let region = target.sdk.region().map_or("", |region| region.as_ref());
+        let url = self.address(&format!("https://{FUTURE_ID}.lambda-url.{region}.on.aws"));
+        let refused = refuses_pushes(stack, &url);
+        let roads = self.roads(System.now(), refused.is_none());
+        let messages = roads.len();
+        if let Some(why) = refused {
+            say(&format!("no pushes will be sent: {why}"));
+        }
         say(&format!(
             "{messages} messages will be sent through {}, to a receiver that is deployed as a stack of its own (a \
              function, its URL, role and log group) and removed at the end. It costs {:.4} USD at list prices.",
             target.name,
             cost::of_single_messages(messages as u64),
         ));
+        if self.metrics {
+            let usd = counted::most_usd(target, &roads.iter().collect::<Vec<_>>());
+            say(&format!("CloudWatch's metrics of them cost {usd:.4} USD at most."));
+        }
         self.confirm.ask("Send them?", "nothing was deployed or sent")
     }
 
@@ -79,18 +136,36 @@ impl Roads {
         self.confirm.is_possible("send messages")
     }
 
+    fn roads(&self, now: Timestamp, with_pushes: bool) -> Vec<Road> {
+        let mut roads = roads(now, self.long_wait);
+        roads.retain(|road| with_pushes || road.channel != Channel::Push);
+        roads
+    }
+
+    /// Where the stack finds a function URL.
+    fn address(&self, url: &str) -> String {
+        self.receiver_at.as_ref().map_or_else(|| url.to_owned(), |origin| through(origin, url))
+    }
+
     /// Deploys, sends, waits, and removes what was made: also after a failure, and on Ctrl-C.
-    pub(super) async fn run(&self, stack: &Stack) -> Report {
+    pub(super) async fn run(&self, stack: &Stack) -> (Vec<Report>, Vec<Walked>) {
         let mut report = Report::new("roads");
-        let run = format!("{}-{}", System.now().as_secs(), std::process::id());
-        let tenant = format!("redial-verify-{run}");
-        let receiver = Receiver::new(&stack.target.sdk, format!("{}-verify-{run}", stack.name));
-        say(&format!("deploying the receiver {}; Ctrl-C removes it", receiver.name));
-        let is_whole = tokio::select! {
-            () = self.walked(stack, &receiver, &tenant, &mut report) => true,
-            () = interrupted() => false,
+        let mut counted = Report::new("metrics");
+        let id = format!("{}-{}", System.now().as_secs(), std::process::id());
+        let run = Run {
+            stack,
+            receiver: Receiver::new(&stack.target.sdk, format!("{}-verify-{id}", stack.name)),
+            tenant: format!("redial-verify-{id}"),
+            subscription: Subscription::generate(),
         };
-        if !is_whole {
+        let (receiver, tenant) = (&run.receiver, &run.tenant);
+        say(&format!("deploying the receiver {}; Ctrl-C removes it", receiver.name));
+        let began = System.now();
+        let whole = tokio::select! {
+            walked = self.walked(&run, &mut report) => Some(walked),
+            () = interrupted() => None,
+        };
+        if whole.is_none() {
             report = Report::new("roads");
             let found = format!("interrupted: not every message of the tenant {tenant} has ended");
             report.fault(found, format!("verify again; redial dead-letters purge --tenant {tenant}"));
@@ -102,51 +177,87 @@ impl Roads {
                 format!("aws cloudformation delete-stack --stack-name {}", receiver.name),
             );
         }
-        report
+        let mut reports = vec![report];
+        if self.metrics && whole.is_some() {
+            let sent: Vec<&Road> = whole.iter().flatten().map(|walked| &walked.road).collect();
+            let is_whole = tokio::select! {
+                () = counted::check(stack, &sent, began, &mut counted) => true,
+                () = interrupted() => false,
+            };
+            if !is_whole {
+                counted = Report::new("metrics");
+                counted.unchecked("everything", "it was interrupted");
+            }
+            reports.push(counted);
+        }
+        (reports, whole.unwrap_or_default())
     }
 
-    async fn walked(&self, stack: &Stack, receiver: &Receiver, tenant: &str, report: &mut Report) {
+    async fn walked(&self, run: &Run<'_>, report: &mut Report) -> Vec<Walked> {
+        let Run { stack, receiver, tenant, subscription } = run;
         let target = &stack.target;
-        let url = match self.deployed(target, receiver, tenant).await {
+        let url = match self.deployed(run).await {
             Ok(url) => url,
             Err(words) => {
-                return report.fault(
+                report.fault(
                     format!("the receiver {} could not be deployed: {words}", receiver.name),
                     "remove the reason, and verify again; it takes permissions for CloudFormation, IAM, Lambda and Logs",
                 );
+                return Vec::new();
             }
         };
+        let refused = refuses_pushes(stack, &url);
         let now = System.now();
-        let roads = roads(now, self.long_wait);
-        let number = roads.len();
-        let ends = roads.iter().map(async |road| (road, walk(target, road, tenant, &url).await));
+        let roads = self.roads(now, refused.is_none());
+        if let Some(why) = refused {
+            report.unchecked("pushes", why);
+        }
+        let view = View::new();
+        let ends = roads.into_iter().map(async |road| {
+            let message = road.message(tenant, &url, subscription);
+            let end = walk(target, &road, tenant, &message, &view).await;
+            Walked { road, end, after: System.now().since(now) }
+        });
         let mut ends: FuturesUnordered<_> = ends.collect();
         let mut found = Vec::new();
-        while let Some((road, end)) = ends.next().await {
-            say(&line(road, &end, System.now().since(now)));
-            found.push((road, end));
+        while let Some(walked) = ends.next().await {
+            view.ended(&walked.road, &walked.line());
+            found.push(walked);
         }
-        for (road, end) in &found {
-            judge(road, end, report);
+        drop(ends);
+        drop(view);
+        for walked in &found {
+            judge(walked, report);
         }
-        report.well(format!("all {number} messages ended as they have to"));
+        report.well(format!("all {} messages ended as they have to", found.len()));
         if let Err(words) = tidied(target, tenant, &found).await {
             report.warning(
                 format!("the dead letters of the tenant {tenant} remain: {words}"),
                 format!("redial dead-letters purge --tenant {tenant}"),
             );
         }
+        found
     }
 
-    async fn deployed(&self, target: &Target, receiver: &Receiver, tenant: &str) -> Result<String, String> {
+    async fn deployed(
+        &self,
+        Run { stack, receiver, tenant, subscription }: &Run<'_>,
+    ) -> Result<String, String> {
+        let target = &stack.target;
         let of_run = Tenant::parse(tenant).ok_or("the tenant's name is not valid")?;
         let keys = target.webhook_keys().await.map_err(|error| error.to_string())?;
         let secret = keys.secrets_of(&of_run).first().map(|secret| secret.expose());
-        let url = receiver.deploy(&secret.ok_or("the stack has no webhook key")?).await?;
-        Ok(match &self.receiver_at {
-            Some(origin) => through(origin, &url),
-            None => url,
-        })
+        let public = target.public_keys().published().await.map_err(|error| error.to_string())?;
+        let public: Vec<String> = public.into_iter().flatten().map(|key| key.public_base64url).collect();
+        let private = subscription.private();
+        let parameters = [
+            ("Secret", &*secret.ok_or("the stack has no webhook key")?),
+            ("PushKey", private.expose()),
+            ("PushAuth", subscription.auth().expose()),
+            ("VapidKeys", &*public.join(",")),
+            ("Audience", self.receiver_at.as_deref().unwrap_or_default().trim_end_matches('/')),
+        ];
+        receiver.deploy(parameters).await.map(|url| self.address(&url))
     }
 }
 
@@ -156,82 +267,21 @@ fn through(origin: &str, url: &str) -> String {
     format!("{}/_aws/lambda-url/{id}", origin.trim_end_matches('/'))
 }
 
-/// Sends the road's message, and waits until it has ended as it has to, or the road's time is over; then how it is.
-async fn walk(target: &Target, road: &Road, tenant: &str, receiver: &str) -> Result<End, String> {
-    let queue = match road.lane {
-        Lane::Transactional => &target.queues.ingest,
-        Lane::Bulk => &target.queues.bulk,
-    };
-    let body = road.message(tenant, receiver).to_string();
-    let sqs = aws_sdk_sqs::Client::new(&target.sdk);
-    let sent = sqs.send_message().queue_url(queue).message_body(body).send().await;
-    classified("sqs:SendMessage", sent).map_err(|error| error.in_words())?;
-    let id = DeliveryId::parse(road.name).ok_or("the message's id is not valid")?;
-    let mut last = Ok(End { state: None, reason: None, attempt: None, dead_letters: 0 });
-    let ended = async {
-        let mut looks_after_the_end = 0;
-        while last.as_ref().ok() != Some(&road.expected) && looks_after_the_end < LOOKS_AFTER_THE_END {
-            tokio::time::sleep(PAUSE).await;
-            match standing(target, tenant, &id).await {
-                Ok(Some(standing)) => {
-                    looks_after_the_end += u32::from(standing.is_final());
-                    last = Ok(end(&standing.to_json()));
-                }
-                Ok(None) => {}
-                Err(failure) => last = Err(words(failure)),
-            }
-        }
-    };
-    let _in_time = tokio::time::timeout(road.limit, ended).await;
-    last
-}
-
-fn words(failure: Failure) -> String {
-    match failure {
-        Failure::Input(lines) => lines.join("; "),
-        Failure::Failed(error) => error.to_string(),
-        Failure::Reported => "the delivery cannot be read".to_owned(),
+fn judge(walked: &Walked, report: &mut Report) {
+    if walked.is_as_expected() {
+        return;
     }
-}
-
-/// Of the JSON that `redial status` prints.
-fn end(status: &Value) -> End {
-    let text = |name: &str| status[name].as_str().map(str::to_owned);
-    let state = text("state");
-    // The ledger keeps the reason of the last attempt that failed.
-    let reason = text("reason").filter(|_| state.as_deref() == Some("failed"));
-    // The ledger counts from 0.
-    let attempt = status["attempt"].as_u64().map(|attempt| attempt + 1);
-    let dead_letters = status["dead_letters"].as_array().map_or(0, Vec::len);
-    End { state, reason, attempt, dead_letters }
-}
-
-fn line(road: &Road, end: &Result<End, String>, after: Duration) -> String {
-    let (label, found) = match end {
-        Ok(end) if *end == road.expected => ("ok", end.in_words()),
-        Ok(end) => ("fault", end.in_words()),
-        Err(words) => ("fault", words.clone()),
-    };
-    format!("{label:<9}{:<15}{found} after {} s: {}", road.name, after.as_secs(), road.proves)
-}
-
-fn judge(road: &Road, end: &Result<End, String>, report: &mut Report) {
-    let expected = road.expected.in_words();
-    let found = match end {
-        Ok(end) if *end == road.expected => return,
-        Ok(end) => end.in_words(),
-        Err(words) => words.clone(),
-    };
+    let Road { name, proves, expected, .. } = &walked.road;
     report.fault(
-        format!("the road {}: {found}; expected {expected}: {}", road.name, road.proves),
+        format!("the road {name}: {}; expected {}: {proves}", walked.found(), expected.in_words()),
         "look for the delivery's lines in the log of dispatch, and for a finding of another check",
     );
 }
 
 /// Removes the dead letters that the roads made.
-async fn tidied(target: &Target, tenant: &str, found: &[(&Road, Result<End, String>)]) -> Result<(), String> {
+async fn tidied(target: &Target, tenant: &str, found: &[Walked]) -> Result<(), String> {
     let store = target.dead_letters();
-    for (road, _) in found {
+    for Walked { road, .. } in found {
         let letters = store.dead_letters_of(tenant, road.name).await.map_err(|error| error.to_string())?;
         let keys: Vec<_> = letters.into_iter().map(|letter| letter.key).collect();
         store.remove(&keys).await.map_err(|error| error.to_string())?;
@@ -245,16 +295,16 @@ mod tests {
         message::{QueueKind, parse},
         time::Timestamp,
     };
-    use serde_json::json;
 
-    use super::*;
+    use super::{walk::end, *};
     use crate::doctor::finds;
 
     #[test]
     fn a_road_that_ends_otherwise_is_a_fault_that_says_both() {
         let now = Timestamp::from_secs(1_795_255_200);
         let roads = roads(now, true);
-        let retried = roads.iter().find(|road| road.name == "retried").expect("a road");
+        let mut retried: Vec<Road> = roads.into_iter().filter(|road| road.name == "retried").collect();
+        let mut walked = Walked { road: retried.remove(0), end: Err(String::new()), after: Duration::ZERO };
         let status =
             |attempt: u64, state: &str| end(&json!({"state": state, "attempt": attempt - 1, "reason": "x"}));
         for (found, expected) in [
@@ -263,15 +313,18 @@ mod tests {
             (Ok(status(2, "failed")), "fault: the road retried: failed (x), attempt 2; expected sent"),
             (Err("denied".to_owned()), "fault: the road retried: denied; expected sent, attempt 2"),
         ] {
-            finds(expected, |report| judge(retried, &found, report));
+            walked.end = found;
+            finds(expected, |report| judge(&walked, report));
+            assert_eq!(walked.to_json()["ok"], expected.is_empty());
         }
     }
 
     #[test]
     fn every_road_sends_a_valid_message() {
         let now = Timestamp::from_secs(1_795_255_200);
+        let subscription = Subscription::generate();
         for road in roads(now, true) {
-            let message = road.message("redial-verify-1", "https://r.example").to_string();
+            let message = road.message("redial-verify-1", "https://r.example", &subscription).to_string();
             let parsed = parse(&message, QueueKind::Ingest, "m", now);
             assert!(parsed.is_ok(), "{message}");
         }

@@ -25,11 +25,13 @@ impl Receiver {
         Self { client: Client::new(sdk), name }
     }
 
-    /// Deploys it and returns its URL; what CloudFormation says otherwise.
-    pub(super) async fn deploy(&self, secret: &str) -> Result<String, String> {
-        let secret = Parameter::builder().parameter_key("Secret").parameter_value(secret).build();
+    /// Deploys it with these parameters and returns its URL; what CloudFormation says otherwise.
+    pub(super) async fn deploy(&self, parameters: [(&str, &str); 5]) -> Result<String, String> {
+        let parameter =
+            |(name, value)| Parameter::builder().parameter_key(name).parameter_value(value).build();
         let create = self.client.create_stack().stack_name(&self.name).template_body(TEMPLATE);
-        let create = create.parameters(secret).capabilities(Capability::CapabilityIam).send().await;
+        let create = create.set_parameters(Some(parameters.map(parameter).into()));
+        let create = create.capabilities(Capability::CapabilityIam).send().await;
         classified("cloudformation:CreateStack", create).map_err(|error| error.in_words())?;
         loop {
             let described = self.client.describe_stacks().stack_name(&self.name).send().await;

@@ -9,6 +9,8 @@ use std::time::Duration;
 use redial_core::{lane::Lane, time::Timestamp};
 use serde_json::{Value, json};
 
+use super::recipient::Subscription;
+
 /// Never within a run.
 const FOR_EVER: i64 = 9_999_999_999;
 
@@ -18,10 +20,18 @@ const FIRST: u64 = 30;
 /// Seconds until a retry: it comes after them, however late the first attempt was.
 const DELAY: u64 = FIRST + 5;
 
+/// By which channel a message goes to the receiver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Channel {
+    Webhook,
+    Push,
+}
+
 pub(super) struct Road {
     /// Also the message's id.
     pub(super) name: &'static str,
     pub(super) proves: &'static str,
+    pub(super) channel: Channel,
     pub(super) lane: Lane,
     /// What the receiver is asked to answer.
     query: String,
@@ -35,7 +45,7 @@ pub(super) struct Road {
 /// How a delivery ended, or has to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct End {
-    /// `sent`, `failed`; nothing before its first attempt.
+    /// `sent`, `failed`, `gone`; nothing before its first attempt.
     pub(super) state: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) attempt: Option<u64>,
@@ -45,6 +55,11 @@ pub(super) struct End {
 impl End {
     fn sent(attempt: u64) -> Self {
         Self { state: Some("sent".to_owned()), reason: None, attempt: Some(attempt), dead_letters: 0 }
+    }
+
+    /// Of a push: its subscription is over, and the message with it.
+    fn gone() -> Self {
+        Self { state: Some("gone".to_owned()), reason: None, attempt: Some(1), dead_letters: 1 }
     }
 
     fn failed(reason: &str, attempt: u64) -> Self {
@@ -62,10 +77,14 @@ impl End {
 }
 
 impl Road {
-    pub(super) fn message(&self, tenant: &str, receiver: &str) -> Value {
+    pub(super) fn message(&self, tenant: &str, receiver: &str, subscription: &Subscription) -> Value {
         let url = format!("{receiver}/{}?{}", self.name, self.query);
+        let to = match self.channel {
+            Channel::Webhook => json!({"webhook": {"url": url}}),
+            Channel::Push => subscription.at(&url),
+        };
         let mut message = json!({
-            "tenant": tenant, "id": self.name, "to": {"webhook": {"url": url}}, "payload": {"road": self.name},
+            "tenant": tenant, "id": self.name, "to": to, "payload": {"road": self.name},
             "retry": self.retry, "ttl": 86_400,
         });
         if let Some(at) = self.deliver_at {
@@ -75,12 +94,13 @@ impl Road {
     }
 }
 
-/// All roads, for a run that begins now. The last takes a quarter of an hour longer than the others.
+/// All roads, for a run that begins now; those of pushes are last. One takes a quarter of an hour longer than the others.
 pub(super) fn roads(now: Timestamp, with_a_long_wait: bool) -> Vec<Road> {
     let at = |secs: u64| now.plus(Duration::from_secs(secs));
     let road = |name, proves, query: String, expected| Road {
         name,
         proves,
+        channel: Channel::Webhook,
         lane: Lane::Transactional,
         query,
         retry: json!({"retry_delays": [DELAY], "jitter": "none"}),
@@ -117,5 +137,17 @@ pub(super) fn roads(now: Timestamp, with_a_long_wait: bool) -> Vec<Road> {
         let proves = "a message waits in Step Functions for 16 minutes";
         roads.push(scheduled("long-wait", proves, 16 * 60));
     }
+    let push = |road: Road| Road { channel: Channel::Push, ..road };
+    let proves = "a push arrives, encrypted for its browser and with a token of the stack's key";
+    roads.extend([
+        push(road("push", proves, String::new(), End::sent(1))),
+        push(road(
+            "push-retried",
+            "a push is retried after a 503",
+            until(503, at(FIRST).as_secs()),
+            End::sent(2),
+        )),
+        push(road("push-gone", "a 410 ends a push", until(410, FOR_EVER), End::gone())),
+    ]);
     roads
 }

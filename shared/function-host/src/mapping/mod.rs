@@ -16,6 +16,7 @@ mod batch;
 mod queue;
 mod response;
 mod settings;
+mod switch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use crate::runtime_api::{SqsRecord, sqs_event};
 use backoff::Backoff;
 pub use queue::{Queue, QueueError, SqsQueue};
 pub use settings::Settings;
+pub use switch::{State, Switch};
 
 /// How often a deletion is tried. What is not deleted is received again, and costs an invocation.
 const DELETIONS: u32 = 4;
@@ -43,14 +45,27 @@ enum Done {
     Failed,
 }
 
-/// Polls the queue and invokes the function until it is dropped.
-pub async fn run<Q: Queue, F: Invoke>(settings: Settings, queue: Arc<Q>, function: Arc<F>, note: Note) {
+/// Polls the queue and invokes the function until it is dropped, while the switch is on.
+pub async fn run<Q: Queue, F: Invoke>(
+    settings: Settings,
+    queue: Arc<Q>,
+    function: Arc<F>,
+    switch: Arc<Switch>,
+    note: Note,
+) {
     let mut batches = JoinSet::new();
     let mut backoff = Backoff::new(settings.maximum_concurrency);
     let mut unreachable = 0;
     loop {
         while let Some(done) = batches.try_join_next() {
             backoff.note(is_processed(done));
+        }
+        if switch.state() != State::Enabled {
+            while let Some(done) = batches.join_next().await {
+                backoff.note(is_processed(done));
+            }
+            switch.stopped().await;
+            continue;
         }
         if batches.len() >= backoff.allowed() {
             if let Some(done) = batches.join_next().await {

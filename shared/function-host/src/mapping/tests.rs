@@ -163,7 +163,7 @@ async fn run_for<F: Invoke>(
     let notes: Arc<Mutex<Vec<String>>> = Arc::default();
     let noted = Arc::clone(&notes);
     let note: Note = Arc::new(move |line: &str| noted.lock().expect("whole").push(line.to_owned()));
-    let running = run(settings, Arc::clone(queue), Arc::clone(function), note);
+    let running = run(settings, Arc::clone(queue), Arc::clone(function), Arc::default(), note);
     assert!(tokio::time::timeout(time, running).await.is_err(), "it runs for ever");
     let notes = notes.lock().expect("whole");
     notes.clone()
@@ -290,4 +290,30 @@ async fn a_queue_that_does_not_answer_is_noted_once_and_asked_again() {
         tokio::join!(run_for(Duration::from_secs(120), settings(10, 0, 5), &queue, &function), coming_back);
     assert_eq!(notes, ["ReceiveMessage failed: connection refused", "ReceiveMessage succeeds again"]);
     assert!(queue.left().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mapping_takes_nothing_once_it_is_disabled_until_it_is_enabled_again() {
+    let queue = Arc::new(FakeQueue::default());
+    let function = FakeFunction::new(|_: &[String], _| Ok(Value::Null));
+    let switch: Arc<Switch> = Arc::default();
+    let note: Note = Arc::new(|_: &str| {});
+    let running =
+        run(settings(10, 0, 5), Arc::clone(&queue), Arc::clone(&function), Arc::clone(&switch), note);
+    let switching = async {
+        queue.send(["m0"]);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        switch.set(false);
+        assert_eq!(switch.state(), switch::State::Disabling, "a poll is under way");
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        assert_eq!((switch.state(), queue.left()), (switch::State::Disabled, Vec::new()));
+        queue.send(["m1"]);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(queue.left(), ["m1"]);
+        switch.set(true);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(queue.left().is_empty());
+    };
+    tokio::select! { () = running => panic!("it runs for ever"), () = switching => {} }
+    assert_eq!(function.batches(), [["m0"], ["m1"]]);
 }

@@ -17,7 +17,7 @@ pub(super) const FUNCTIONS: [&str; 3] = ["dispatch", "cleanup", "ingest"];
 
 pub(super) struct Bundle {
     pub(super) function: &'static str,
-    /// A zip that holds `bootstrap`.
+    /// A zip that holds `bootstrap`, and files beside it.
     pub(super) zip: Vec<u8>,
 }
 
@@ -49,10 +49,14 @@ pub(super) fn binaries(
         .collect()
 }
 
-pub(super) fn bundles(binaries: &[(&'static str, PathBuf)]) -> Result<Vec<Bundle>, LocalError> {
+/// Zips of the binaries, each with these files beside it.
+pub(super) fn bundles(
+    binaries: &[(&'static str, PathBuf)],
+    files: &[(&'static str, Vec<u8>)],
+) -> Result<Vec<Bundle>, LocalError> {
     let bundle = |(function, binary): &(&'static str, PathBuf)| {
         let content = fs::read(binary).map_err(LocalError::file(binary))?;
-        Ok(Bundle { function, zip: zipped(&content) })
+        Ok(Bundle { function, zip: zipped(&content, files) })
     };
     binaries.iter().map(bundle).collect()
 }
@@ -124,11 +128,15 @@ fn describes_a_package(name: &str) -> bool {
 }
 
 /// Not compressed: it goes to a server on this machine, and compressing takes longer than sending.
-fn zipped(bootstrap: &[u8]) -> Vec<u8> {
+fn zipped(bootstrap: &[u8], files: &[(&'static str, Vec<u8>)]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(bootstrap.len() + 1_024)));
     let options =
         SimpleFileOptions::default().compression_method(CompressionMethod::Stored).unix_permissions(0o755);
     zip.start_file("bootstrap", options).expect("writing to memory does not fail");
     zip.write_all(bootstrap).expect("writing to memory does not fail");
+    for (name, content) in files {
+        zip.start_file(*name, options).expect("writing to memory does not fail");
+        zip.write_all(content).expect("writing to memory does not fail");
+    }
     zip.finish().expect("writing to memory does not fail").into_inner()
 }

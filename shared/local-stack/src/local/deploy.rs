@@ -16,8 +16,9 @@ use super::{
     package,
 };
 
-/// The bucket that templates and code are uploaded to.
-pub(super) const BUCKET: &str = "redial-artifacts";
+/// The bucket that templates and code are uploaded to, each stack's into a folder of its own: several may be deployed to one emulator
+/// at once.
+const BUCKET: &str = "redial-artifacts";
 
 const NO_REASON: &str = "no reason given";
 const TEMPLATE_KEY: &str = "template.yaml";
@@ -28,9 +29,14 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a deployment may take: half a second on the embedded emulator, minutes on a LocalStack that loads services.
 const DEPLOY_LIMIT: Duration = Duration::from_secs(600);
 
+/// Where the artifacts of the stack of this name lie: the bucket, and the folder in it.
+pub(super) fn artifacts(name: &str) -> String {
+    format!("{BUCKET}/{name}")
+}
+
 pub(super) struct Deployment<'a> {
     pub(super) name: &'a str,
-    /// Packaged for [`BUCKET`].
+    /// Packaged for [`artifacts`].
     pub(super) template: &'a package::Template,
     pub(super) definition: &'a str,
     pub(super) bundles: Vec<Bundle>,
@@ -46,14 +52,14 @@ impl Deployment<'_> {
         http: &reqwest::Client,
         cloudformation: &Client,
     ) -> Result<BTreeMap<String, String>, LocalError> {
-        let bucket = format!("{endpoint}/{BUCKET}");
+        let folder = format!("{endpoint}/{}", artifacts(self.name));
         let put = async |url: &str, body: Vec<u8>| put(signed_put(http, url, self.key)?, url, body).await;
-        put(&bucket, Vec::new()).await?;
+        put(&format!("{endpoint}/{BUCKET}"), Vec::new()).await?;
         for bundle in self.bundles {
-            put(&format!("{bucket}/{}", package::code_key(bundle.function)), bundle.zip).await?;
+            put(&format!("{folder}/{}", package::code_key(bundle.function)), bundle.zip).await?;
         }
-        put(&format!("{bucket}/{}", package::DEFINITION_KEY), self.definition.into()).await?;
-        let template_url = format!("{bucket}/{TEMPLATE_KEY}");
+        put(&format!("{folder}/{}", package::DEFINITION_KEY), self.definition.into()).await?;
+        let template_url = format!("{folder}/{TEMPLATE_KEY}");
         put(&template_url, self.template.0.as_str().into()).await?;
 
         let parameters = self

@@ -29,6 +29,12 @@ pub enum LocalError {
          another folder with --state", path.display()
     )]
     Exposed { path: PathBuf, owner: u32, found: String },
+    /// It would fail at its first invocation, without a word of why.
+    #[error(
+        "{}: no program for Linux on x86_64 or arm64, which LocalStack's Lambda needs: build the functions for Linux and name their \
+         folder with --bootstraps, or run them on this machine with --functions here", .0.display()
+    )]
+    NotForLambda(PathBuf),
     #[error("no bootstrap of the function {0}")]
     NoBootstrap(&'static str),
     /// The template does not have the shape that packaging relies on.

@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata as _, types::St
 use serde_json::Value;
 
 use super::{
-    LocalError,
+    Description, Emulator, FunctionsIn, LocalError, Queues,
     error::{call, chain},
     package::Template,
 };
@@ -64,6 +64,33 @@ pub(super) fn adapted(template: &Template) -> Template {
     let is_kept =
         |entry: &&str| !entry.starts_with("  Dashboard:\n") && !entry.starts_with("  DashboardName:\n");
     Template(template.entries().filter(is_kept).collect())
+}
+
+/// Says what functions in LocalStack's Lambda need, if a function is what failed.
+pub(super) fn with_hint(mut error: LocalError, emulator: &Emulator) -> LocalError {
+    let is_in_lambda = matches!(emulator, Emulator::LocalStack { functions: FunctionsIn::Lambda, .. });
+    if let LocalError::Deploy { failures, .. } = &mut error
+        && is_in_lambda
+        && failures.iter().any(|failure| failure.contains("Function"))
+    {
+        failures.push(
+            "LocalStack runs functions in Docker: it needs the Docker socket, and a build of them for Linux. Without \
+             --functions lambda they run on this machine, without Docker"
+                .to_owned(),
+        );
+    }
+    error
+}
+
+/// Gives queues the addresses that lead to them at this endpoint. LocalStack's own have a name that needs public DNS, and some SDKs
+/// (JavaScript's) call a queue at its address.
+pub(super) fn address_queues(description: &mut Description, endpoint: &str) {
+    let Queues { ingest, bulk, retry, retry_bulk, dead_letter, quarantine, events } = &mut description.queues;
+    for url in [ingest, bulk, retry, retry_bulk, dead_letter, quarantine].into_iter().chain(events) {
+        if let Some((_, path)) = url.split_once("://").and_then(|(_, address)| address.split_once('/')) {
+            *url = format!("{endpoint}/{path}");
+        }
+    }
 }
 
 /// What stays when a stack is deleted, because on AWS it is worth keeping: tables and secrets.
@@ -158,6 +185,42 @@ mod tests {
             assert!(error.contains(expected) && error.contains(endpoint.as_str()), "{error}");
             assert!(error.contains("localstack start") && error.contains("--endpoint"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_function_that_failed_in_lambda_has_a_hint_about_docker() {
+        let failed = |functions, failure: &str| {
+            let failures = vec![failure.to_owned()];
+            let error = LocalError::Deploy { status: "CREATE_FAILED".to_owned(), failures };
+            with_hint(error, &Emulator::LocalStack { endpoint: String::new(), functions }).to_string()
+        };
+        let function = "CleanupFunction: Error while creating lambda";
+        assert!(failed(FunctionsIn::Lambda, function).contains("it needs the Docker socket"));
+        assert!(!failed(FunctionsIn::Lambda, "IngestQueue: no").contains("Docker"));
+        assert!(!failed(FunctionsIn::Here, function).contains("Docker"));
+    }
+
+    #[test]
+    fn a_queue_s_address_leads_to_it_without_public_dns() {
+        let name = "http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/shop-Ingest";
+        let queues = ["ingest", "bulk", "retry", "retry_bulk", "dead_letter", "quarantine"];
+        let queues: serde_json::Map<_, _> =
+            queues.into_iter().map(|queue| (queue.to_owned(), name.into())).collect();
+        let tables = ["deliveries", "subscriptions", "audiences", "parked", "dead_letters", "control"];
+        let tables: serde_json::Map<_, _> =
+            tables.into_iter().map(|table| (table.to_owned(), table.into())).collect();
+        let description = serde_json::json!({
+            "endpoint": "http://localhost:4566", "region": "us-east-1", "queues": queues, "tables": tables,
+            "state_machine": "", "functions": {"dispatch": "", "cleanup": "", "ingest": ""}, "api_url": null,
+            "webhook_key_secret": "", "pid": null, "vapid_public_key": "",
+        });
+        let mut description: Description = serde_json::from_value(description).expect("a description");
+        address_queues(&mut description, "http://localhost:4566");
+        assert_eq!(description.queues.ingest, "http://localhost:4566/000000000000/shop-Ingest");
+        assert_eq!(
+            (&description.queues.quarantine, description.queues.events),
+            (&description.queues.ingest, None)
+        );
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod error;
 mod events;
 mod guarded_process;
 mod hosting;
+mod in_container;
 mod key;
 mod localstack;
 mod options;

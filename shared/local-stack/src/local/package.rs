@@ -12,18 +12,18 @@ use super::{LocalError, bootstraps::FUNCTIONS};
 pub(super) struct Template(pub(super) String);
 
 impl Template {
-    /// Points the code of every function, and the state machine's definition, at `s3://bucket/…`, under the names
-    /// that [`code_key`] and [`DEFINITION_KEY`] give.
-    pub(super) fn with_artifacts_in(mut self, bucket: &str) -> Result<Self, LocalError> {
+    /// Points the code of every function, and the state machine's definition, into `s3://folder/…`, under the names
+    /// that [`code_key`] and [`DEFINITION_KEY`] give. The folder begins with its bucket.
+    pub(super) fn with_artifacts_in(mut self, folder: &str) -> Result<Self, LocalError> {
         for function in FUNCTIONS {
             self = self.with_line(
                 &format!("CodeUri: ../functions/{function}"),
-                &format!("CodeUri: s3://{bucket}/{}", code_key(function)),
+                &format!("CodeUri: s3://{folder}/{}", code_key(function)),
             )?;
         }
         self.with_line(
             &format!("DefinitionUri: {DEFINITION_KEY}"),
-            &format!("DefinitionUri: s3://{bucket}/{DEFINITION_KEY}"),
+            &format!("DefinitionUri: s3://{folder}/{DEFINITION_KEY}"),
         )
     }
 
@@ -56,7 +56,7 @@ impl Template {
     }
 
     /// Replaces the one line that reads `from`, whatever its indentation.
-    fn with_line(self, from: &str, to: &str) -> Result<Self, LocalError> {
+    pub(super) fn with_line(self, from: &str, to: &str) -> Result<Self, LocalError> {
         let found = self.0.lines().filter(|line| line.trim_start() == from).count();
         if found != 1 {
             return Err(LocalError::Template(format!("expected one line {from:?}, found {found}")));

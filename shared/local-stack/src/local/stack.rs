@@ -16,7 +16,7 @@ use super::{
     emulator_process::{self, EmulatorProcess},
     events, guarded_process,
     hosting::{self, HostProcess, Plan},
-    localstack, options,
+    in_container, localstack, options,
     package::{self, Template},
     registry,
     vapid_key::VapidKey,
@@ -83,8 +83,20 @@ impl Stack {
         let (emulator, binaries) = tokio::join!(emulator, build);
         let (emulator, endpoint) = emulator?;
         let binaries = binaries.expect("the build does not panic")?;
-        let bundles = if hosted.is_some() { Vec::new() } else { bootstraps::bundles(&binaries)? };
+        let template = if in_container::runs_there(&options.emulator) {
+            in_container::adapted(template, &binaries)?
+        } else {
+            template
+        };
+        let bundles = if hosted.is_some() {
+            Vec::new()
+        } else {
+            bootstraps::bundles(&binaries, &in_container::files(&options)?)?
+        };
 
+        if let Some(warning) = in_container::warning(&options) {
+            progress.say(&warning);
+        }
         progress.say("deploying the template");
         let sdk = sdk_config(&endpoint, &key);
         let events = if options.events { Some(events::create(&sdk, &options.name).await?) } else { None };
@@ -112,7 +124,7 @@ impl Stack {
                 if matches!(error, LocalError::Deploy { .. }) {
                     ruin().await;
                 }
-                return Err(error);
+                return Err(localstack::with_hint(error, &options.emulator));
             }
         };
         let pid = emulator.as_ref().map(EmulatorProcess::pid);
@@ -123,6 +135,9 @@ impl Stack {
                 Description::from_outputs(&endpoint, &outputs, api_url, events, pid, vapid.public.clone())?;
             let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
             vapid.publish(&dynamodb, &description.tables).await?;
+            if is_kept {
+                localstack::address_queues(&mut description, &endpoint);
+            }
             if pid.is_some() {
                 emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
                 let lambda = aws_sdk_lambda::Client::new(&sdk);
@@ -222,7 +237,7 @@ fn packaged(
         let path = infra.join(name);
         fs::read_to_string(&path).map_err(LocalError::file(&path))
     };
-    let template = Template(read("template.yaml")?).with_artifacts_in(deploy::BUCKET)?;
+    let template = Template(read("template.yaml")?).with_artifacts_in(&deploy::artifacts(&options.name))?;
     let mut environment = options.env.clone();
     let (template, hosted) = match &options.emulator {
         Emulator::Embedded => {
@@ -281,7 +296,12 @@ fn parameters(options: &Options, vapid: &VapidKey) -> Result<BTreeMap<String, St
     ]);
     if let Some(file) = &options.egress_ca {
         let file = file.canonicalize().map_err(LocalError::file(file))?;
-        parameters.insert("EgressCaFile".to_owned(), file.to_string_lossy().into_owned());
+        let file = if in_container::runs_there(&options.emulator) {
+            in_container::ca_path()
+        } else {
+            file.to_string_lossy().into_owned()
+        };
+        parameters.insert("EgressCaFile".to_owned(), file);
     }
     if options.events {
         parameters.insert("EventsQueueArn".to_owned(), events::arn(&options.name));

@@ -26,6 +26,8 @@ pub(in super::super) struct HostedFunction {
     pub(super) timeout_s: u64,
     pub(super) memory_mb: u64,
     pub(super) reserved_concurrency: Option<u64>,
+    /// It is not enforced on this machine.
+    pub(super) role_arn: String,
     pub(super) log_group: String,
     pub(super) mappings: Vec<HostedMapping>,
     pub(super) schedules: Vec<HostedSchedule>,

@@ -1,11 +1,16 @@
-//! The part of Lambda's API that commands use about a stack: it reads configurations, event source mappings and concurrency.
-//! UpdateFunctionConfiguration has only the effect that commands call it for: new instances.
+//! The part of Lambda's API that commands use about a stack: it reads configurations, event source mappings and concurrency,
+//! invokes functions, and disables and enables mappings. UpdateFunctionConfiguration has only the effect that commands call it for:
+//! new instances.
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
 use http_body_util::Full;
 use hyper::{Method, Response, StatusCode, body::Bytes, http::request::Parts};
-use redial_function_host::function::Function;
+use redial_function_host::{
+    function::{Function, Invoke as _},
+    mapping::Switch,
+    runtime_api::InvokeError,
+};
 use redial_receivers::serve::{self, Port};
 use serde_json::{Value, json};
 
@@ -19,19 +24,51 @@ pub(super) struct LambdaApi {
     configurations: BTreeMap<String, Value>,
     /// By function, null without one.
     reserved: BTreeMap<String, Option<u64>>,
-    mappings: Value,
+    mappings: Vec<Mapping>,
     functions: BTreeMap<String, Arc<Function>>,
 }
 
+struct Mapping {
+    uuid: String,
+    /// Without its state.
+    configuration: Value,
+    switch: Arc<Switch>,
+}
+
+impl Mapping {
+    fn described(&self) -> Value {
+        let mut described = self.configuration.clone();
+        described["State"] = self.switch.state().name().into();
+        described
+    }
+}
+
+/// A response's body, and for an invocation that failed the header that says so.
+struct Answer {
+    body: Value,
+    has_failed: bool,
+}
+
+impl Answer {
+    fn of(body: Value) -> Self {
+        Self { body, has_failed: false }
+    }
+}
+
 impl LambdaApi {
-    /// Of functions that run, by their names.
-    pub(super) fn new(hosted: &[HostedFunction], functions: BTreeMap<String, Arc<Function>>) -> Self {
+    /// Of functions that run, by their names, and of their mappings in their order.
+    pub(super) fn new(
+        hosted: &[HostedFunction],
+        functions: BTreeMap<String, Arc<Function>>,
+        switches: &BTreeMap<String, Vec<Arc<Switch>>>,
+    ) -> Self {
         let configuration = |function: &HostedFunction| {
             json!({
                 "FunctionName": function.name,
                 "FunctionArn": arn(&function.name),
                 "Runtime": "provided.al2023",
                 "Handler": "bootstrap",
+                "Role": function.role_arn,
                 "PackageType": "Zip",
                 "State": "Active",
                 "LastUpdateStatus": "Successful",
@@ -41,21 +78,23 @@ impl LambdaApi {
                 "LoggingConfig": {"LogFormat": "Text", "LogGroup": function.log_group},
             })
         };
-        let mapping = |function: &HostedFunction| -> Vec<Value> {
-            let arn = arn(&function.name);
+        let mapping = |function: &HostedFunction| -> Vec<Mapping> {
+            let (arn, switches) = (arn(&function.name), switches.get(&function.name));
             let of = |(number, mapping): (usize, &super::hosted::HostedMapping)| {
                 let responses: &[&str] =
                     if mapping.reports_failures { &["ReportBatchItemFailures"] } else { &[] };
-                json!({
-                    "UUID": format!("{}-{number}", function.name),
+                let uuid = format!("{}-{number}", function.name);
+                let configuration = json!({
+                    "UUID": uuid,
                     "EventSourceArn": mapping.queue_arn,
                     "FunctionArn": arn,
-                    "State": "Enabled",
                     "BatchSize": mapping.batch_size,
                     "MaximumBatchingWindowInSeconds": mapping.window_s,
                     "ScalingConfig": {"MaximumConcurrency": mapping.maximum_concurrency},
                     "FunctionResponseTypes": responses,
-                })
+                });
+                let switch = switches.and_then(|switches| switches.get(number).cloned()).unwrap_or_default();
+                Mapping { uuid, configuration, switch }
             };
             function.mappings.iter().enumerate().map(of).collect()
         };
@@ -68,11 +107,27 @@ impl LambdaApi {
     }
 
     /// What its paths begin with is `root`.
-    async fn answer(&self, root: &str, request: &Parts) -> Option<Value> {
+    async fn answer(&self, root: &str, request: &Parts, body: &Bytes) -> Option<Answer> {
         // The first step is the date of a version of the API.
         let path = request.uri.path().strip_prefix(root)?;
         let steps: Vec<&str> = path.trim_end_matches('/').split('/').skip(2).collect();
-        match (&request.method, &steps[..]) {
+        if let (&Method::POST, ["functions", name, "invocations"]) = (&request.method, &steps[..]) {
+            return Some(self.invoked(self.functions.get(*name)?, body).await);
+        }
+        self.described(request, &steps, body).await.map(Answer::of)
+    }
+
+    async fn invoked(&self, function: &Function, event: &Bytes) -> Answer {
+        let event = serde_json::from_slice(event).unwrap_or(Value::Null);
+        match function.invoke(event).await {
+            Ok(body) => Answer::of(body),
+            Err(InvokeError::Failed(body)) => Answer { body, has_failed: true },
+            Err(error) => Answer { body: json!({"errorMessage": error.to_string()}), has_failed: true },
+        }
+    }
+
+    async fn described(&self, request: &Parts, steps: &[&str], body: &Bytes) -> Option<Value> {
+        match (&request.method, steps) {
             (&Method::GET, ["functions", name, "concurrency"]) => {
                 let reserved = self.reserved.get(*name)?;
                 Some(reserved.map_or_else(|| json!({}), |most| json!({"ReservedConcurrentExecutions": most})))
@@ -96,11 +151,22 @@ impl LambdaApi {
             (&Method::GET, ["event-source-mappings"]) => {
                 let query = request.uri.query().unwrap_or_default();
                 let name = query.split('&').find_map(|pair| pair.strip_prefix("FunctionName="));
-                let of_function =
-                    |mapping: &&Value| name.is_none_or(|name| mapping["FunctionArn"] == arn(name).as_str());
-                let mappings: Vec<&Value> =
-                    self.mappings.as_array().into_iter().flatten().filter(of_function).collect();
+                let of_function = |mapping: &&Mapping| {
+                    name.is_none_or(|name| mapping.configuration["FunctionArn"] == arn(name).as_str())
+                };
+                let mappings: Vec<Value> =
+                    self.mappings.iter().filter(of_function).map(Mapping::described).collect();
                 Some(json!({"EventSourceMappings": mappings}))
+            }
+            (&Method::GET, ["event-source-mappings", uuid]) => {
+                self.mappings.iter().find(|it| it.uuid == *uuid).map(Mapping::described)
+            }
+            (&Method::PUT, ["event-source-mappings", uuid]) => {
+                let mapping = self.mappings.iter().find(|it| it.uuid == *uuid)?;
+                let asked: Value = serde_json::from_slice(body).ok()?;
+                // Of its settings, only this one can change while it runs.
+                mapping.switch.set(asked["Enabled"].as_bool()?);
+                Some(mapping.described())
             }
             _ => None,
         }
@@ -116,19 +182,22 @@ pub(super) async fn run(port: Port, root: String, api: LambdaApi) -> io::Result<
     let (api, root): (_, Arc<str>) = (Arc::new(api), root.into());
     serve::accept(port.listen()?, move |stream| {
         let (api, root) = (Arc::clone(&api), Arc::clone(&root));
-        serve::http(serve::http_versions(), stream, move |parts, _body| {
+        serve::http(serve::http_versions(), stream, move |parts, body| {
             let (api, root) = (Arc::clone(&api), Arc::clone(&root));
-            async move { Some(response(api.answer(&root, &parts).await)) }
+            async move { Some(response(api.answer(&root, &parts, &body).await)) }
         })
     })
     .await;
     Ok(())
 }
 
-fn response(answer: Option<Value>) -> Response<Full<Bytes>> {
+fn response(answer: Option<Answer>) -> Response<Full<Bytes>> {
     let response = Response::builder().header("content-type", "application/json");
     let (response, body) = match answer {
-        Some(answer) => (response, answer),
+        Some(Answer { body, has_failed: false }) => (response, body),
+        Some(Answer { body, has_failed: true }) => {
+            (response.header("x-amz-function-error", "Unhandled"), body)
+        }
         None => {
             let message = "not available of functions that run on this machine";
             let response = response
@@ -159,12 +228,13 @@ mod tests {
             timeout_s: 30,
             memory_mb: 256,
             reserved_concurrency: Some(50),
+            role_arn: "arn:aws:iam::000000000000:role/shop-DispatchRole".to_owned(),
             log_group: "shop-DispatchLogs".to_owned(),
             mappings: vec![mapping],
             schedules: Vec::new(),
             url_is_open: None,
         };
-        LambdaApi::new(&[hosted], BTreeMap::new())
+        LambdaApi::new(&[hosted], BTreeMap::new(), &BTreeMap::new())
     }
 
     async fn get(path: &str) -> Option<Value> {
@@ -172,8 +242,29 @@ mod tests {
     }
 
     async fn under(root: &str, path: &str) -> Option<Value> {
-        let (parts, ()) = hyper::Request::get(path).body(()).expect("a request").into_parts();
-        api().answer(root, &parts).await
+        call(&api(), root, Method::GET, path, "").await
+    }
+
+    async fn call(api: &LambdaApi, root: &str, method: Method, path: &str, body: &str) -> Option<Value> {
+        let request = hyper::Request::builder().method(method).uri(path).body(()).expect("a request");
+        let (parts, ()) = request.into_parts();
+        api.answer(root, &parts, &Bytes::from(body.to_owned())).await.map(|answer| answer.body)
+    }
+
+    #[tokio::test]
+    async fn a_mapping_is_disabled_and_enabled_and_no_other_setting_changes() {
+        let api = api();
+        let put = async |uuid: &str, body: &str| {
+            let path = format!("/r/2015-03-31/event-source-mappings/{uuid}");
+            call(&api, "/r", Method::PUT, &path, body).await
+        };
+        let mapping = "shop-DispatchFunction-0";
+        let disabled = put(mapping, r#"{"Enabled": false}"#).await.expect("it is there");
+        assert_eq!((&disabled["State"], &disabled["BatchSize"]), (&json!("Disabling"), &json!(10)));
+        let enabled = put(mapping, r#"{"Enabled": true}"#).await.expect("it is there");
+        assert_eq!(enabled["State"], "Enabled");
+        assert_eq!(put(mapping, r#"{"BatchSize": 1}"#).await, None);
+        assert_eq!(put("other", r#"{"Enabled": true}"#).await, None);
     }
 
     #[tokio::test]
@@ -181,6 +272,7 @@ mod tests {
         let answer =
             get("/2015-03-31/functions/shop-DispatchFunction/configuration").await.expect("it is hosted");
         assert_eq!(answer["LoggingConfig"]["LogGroup"], "shop-DispatchLogs");
+        assert_eq!(answer["Role"], "arn:aws:iam::000000000000:role/shop-DispatchRole");
         assert_eq!(
             (&answer["Timeout"], &answer["Environment"]["Variables"]["SUCCESS_LOGS"]),
             (&json!(30), &json!("all"))

@@ -16,7 +16,7 @@ use redial_console::terminal::say;
 use redial_function_host::{
     function::{Definition, Function},
     function_url::{self, Auth},
-    mapping::{self, Note, Settings, SqsQueue},
+    mapping::{self, Note, Settings, SqsQueue, Switch},
     schedule::{self, When},
 };
 use redial_receivers::{ambient, serve::Port};
@@ -130,6 +130,8 @@ fn owner_gone() -> oneshot::Receiver<()> {
 
 struct Host {
     functions: BTreeMap<String, Arc<Function>>,
+    /// By the function's name, in the order of its mappings.
+    switches: BTreeMap<String, Vec<Arc<Switch>>>,
     /// Mappings, schedules and servers: none ends by itself.
     work: JoinSet<()>,
     logs: JoinSet<()>,
@@ -140,14 +142,19 @@ impl Host {
         let hosted = Hosted::read(folder)?;
         let limit = TimeoutConfig::builder().operation_attempt_timeout(CALL_LIMIT).build();
         let sdk = sdk_config(&hosted.endpoint, &hosted.key).into_builder().timeout_config(limit).build();
-        let mut host = Self { functions: BTreeMap::new(), work: JoinSet::new(), logs: JoinSet::new() };
+        let mut host = Self {
+            functions: BTreeMap::new(),
+            switches: BTreeMap::new(),
+            work: JoinSet::new(),
+            logs: JoinSet::new(),
+        };
         let mut api_url = None;
         for function in &hosted.functions {
             if let Some(url) = host.start_function(function, &hosted, folder, &sdk).await? {
                 api_url = Some(url);
             }
         }
-        let lambda = LambdaApi::new(&hosted.functions, host.functions.clone());
+        let lambda = LambdaApi::new(&hosted.functions, host.functions.clone(), &host.switches);
         let port = port()?;
         // No page of another site and no other user of the machine knows the path: variables have secrets.
         let root = format!("/{}", ambient::unique_name());
@@ -184,8 +191,10 @@ impl Host {
         let sqs = aws_sdk_sqs::Client::new(sdk);
         for mapping in &hosted.mappings {
             let queue = Arc::new(queue(&sqs, &mapping.queue_arn).await?);
+            let switch: Arc<Switch> = Arc::default();
+            self.switches.entry(hosted.name.clone()).or_default().push(Arc::clone(&switch));
             let (function, note) = (Arc::clone(&function), Arc::clone(&note));
-            self.work.spawn(mapping::run(settings(mapping), queue, function, note));
+            self.work.spawn(mapping::run(settings(mapping), queue, function, switch, note));
         }
         for schedule in &hosted.schedules {
             let when = schedule.expression.as_deref().map_or(Ok(When::Deployed), When::parse);
