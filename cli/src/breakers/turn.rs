@@ -8,6 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
+    endpoint::Origin,
+    lane::Lane,
+    line::{Line, LineRelease},
     protection::{AtOrigin, Circuit, Cooldowns, OriginState, Phase},
     time::Timestamp,
 };
@@ -50,8 +53,9 @@ pub(crate) struct Open {
 /// Closes an origin's breaker: what waits is sent to it again at a growing pace
 ///
 /// It goes on as if its probes had succeeded: few attempts a second at first, more with each that succeeds, and its counts restart, so
-/// that it opens again if the origin still fails. Messages that were held back come at the time that they were given, and get places in
-/// that pace. A breaker that lets attempts pass already stays as it is. With --now everything is sent at once, without a limit.
+/// that it opens again if the origin still fails. What waits in the origin's line leaves it from now on, as fast as that pace has room; a
+/// few messages come at the time that they were given. A breaker that lets attempts pass already stays as it is. With --now everything
+/// is sent at once, without a limit.
 /// Exit status 1 means that there is no data about that origin, or that recipient.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -72,7 +76,7 @@ impl Open {
         let open = |state: &mut OriginState, now| {
             state.open(self.lasting, now, &Cooldowns::default(), &mut System.rng());
         };
-        let target = self.which.turn(true, open).await?;
+        let (_, target) = self.which.turn(true, open).await?;
         say(if breakers_are_off(&target).await {
             "this has no effect: the stack's breakers are off (the template's parameter Breaker)"
         } else {
@@ -85,12 +89,28 @@ impl Open {
 impl Close {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let close = if self.now { OriginState::close } else { OriginState::close_gently };
-        self.which.turn(false, close).await?;
-        say(
-            "workers follow within about two seconds; messages that were held back come at the time that they were given",
-        );
+        let (circuit, target) = self.which.turn(false, close).await?;
+        let released = match circuit {
+            Circuit::Origin(origin) => release_lines(&target, &origin).await,
+            Circuit::Recipient(_) => true,
+        };
+        say(if released {
+            "workers follow within about two seconds; what waits for the origin goes from now on"
+        } else {
+            "workers follow within about two seconds; what waits for the origin goes within a minute"
+        });
         Ok(())
     }
+}
+
+/// Has the lines of an origin looked after; `false` if that is left to the sweep, because the retry queues cannot be written to.
+async fn release_lines(target: &Target, origin: &Origin) -> bool {
+    let queues = aws_sdk_sqs::Client::new(&target.sdk);
+    let sent = Lane::ALL.map(|lane| {
+        let body = LineRelease::from(Line { lane, origin: origin.clone() }).to_body();
+        queues.send_message().queue_url(target.queues.retry_of(lane)).message_body(body).send()
+    });
+    futures_util::future::join_all(sent).await.iter().all(Result::is_ok)
 }
 
 impl Which {
@@ -99,7 +119,7 @@ impl Which {
         &self,
         creates: bool,
         change: impl Fn(&mut OriginState, Timestamp),
-    ) -> Result<Target, Failure> {
+    ) -> Result<(Circuit, Target), Failure> {
         let (circuit, target) = self.circuit().await?;
         let store = target.protection();
         for _ in 0..TRIES {
@@ -114,7 +134,7 @@ impl Which {
             let after = state.breaker().phase(now);
             if store.exchange(&circuit, stored.version, state, now).await? {
                 self.print(&circuit, &before, &after)?;
-                return Ok(target);
+                return Ok((circuit, target));
             }
         }
         let words =

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(amount(&basic, "secrets"), 4.0);
         // Six queues, and three schedules of five minutes beside one of an hour.
         assert_eq!(amount(&basic, "polls of empty queues"), 6.0 * 15.0 * 43_200.0);
-        assert_eq!(amount(&basic, "scheduled invocations"), 3.0 * 8_640.0 + 720.0);
+        assert_eq!(amount(&basic, "scheduled invocations"), 43_200.0 + 2.0 * 8_640.0 + 720.0);
     }
 
     #[test]

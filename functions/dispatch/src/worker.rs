@@ -24,7 +24,7 @@ use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidKeys, VapidLoad
 use redial_adapters::waits_sfn::SfnWaits;
 use redial_adapters::web_push_sender::WebPushSender;
 use redial_adapters::webhook_sender::StandardWebhookSender;
-use redial_engine::deliver::{self, KnownBuckets, Settings};
+use redial_engine::deliver::{self, KnownBuckets, KnownLines, Settings};
 use redial_engine::ports::Randomness;
 use redial_engine::protection::Guard;
 use redial_engine::quota::QuotaGuard;
@@ -100,11 +100,13 @@ impl Dispatch {
                 token_keys,
                 switched_off_after: config.switched_off_after,
                 audience_pages: config.audience_pages,
+                origin_lines: config.origin_lines,
             },
             // Drawn, so that workers spread evenly over counters and parts of buckets.
             guard: Guard::new(config.protection, System.rng().random()),
             quota_guard: QuotaGuard::new(config.quotas),
             known_buckets: KnownBuckets::default(),
+            known_lines: KnownLines::default(),
             system: System,
             telemetry: JsonTelemetry::new(stack.stack.clone()).logging(config.success_logs),
             outbox: aws.outbox(&stack),

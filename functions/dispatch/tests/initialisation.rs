@@ -44,6 +44,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("SUCCESS_LOGS", VALUE),
         ("RECORD_TOGETHER", VALUE),
         ("AUDIENCE_PAGES", VALUE),
+        ("ORIGIN_LINES", VALUE),
         ("QUOTA_PARKED", VALUE),
         ("QUOTA_DEAD_LETTERS", VALUE),
         ("BREAKER_COOLDOWN_SECONDS", "901"),

@@ -3,6 +3,7 @@
 //! | pk | sk | what |
 //! |---|---|---|
 //! | `waits` | begin and name of a bucket | a bucket with parked messages: its number of shards, and of messages |
+//! | `lines` | `<lane>#<origin>` | the line of an origin: its number of shards, of messages ever put in it, and when it was registered last |
 //! | `prune-windows` | number of a window | a window with endpoints that became gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
 //! | `tenant#<tenant>` | `subscriptions#<shard>` | a part of how many subscriptions the tenant has |
@@ -21,18 +22,21 @@
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use redial_core::audience::shard_of;
 use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::line::Line;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
-use redial_engine::ports::{PortError, RegisteredBucket, WaitRegistry};
+use redial_engine::ports::{LineRegistry, PortError, RegisteredBucket, RegisteredLine, WaitRegistry};
 
 use crate::aws_error;
-use crate::table::attributes::{Item, Read, item, key, n, s};
+use crate::table::attributes::{Item, Read, item, key, ms, n, s};
 use crate::table::{Change, Table, all, on_a_table};
 
 /// The beginning of the sort keys of a tenant's count.
 const COUNT: &str = "subscriptions";
 
 const WAITS: &str = "waits";
+
+const LINES: &str = "lines";
 
 /// The `control` table: partition key `pk`, sort key `sk` (strings), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
@@ -120,6 +124,59 @@ impl WaitRegistry for DynamoControl {
         }
         let condition = "shards = :shards AND messages = :messages";
         self.table.delete_if(key, condition, [shards, (":messages", n(messages))]).await.map(|_| ())
+    }
+}
+
+fn line_key(line: &Line) -> Item {
+    key(LINES, line.to_string())
+}
+
+fn registered_line(item: &Item) -> Option<RegisteredLine> {
+    Some(RegisteredLine {
+        line: Line::parse(item.text("sk")?)?,
+        shards: item.number("shards")?,
+        messages: item.number("messages").unwrap_or(0),
+        at: item.time("at").unwrap_or_default(),
+    })
+}
+
+impl LineRegistry for DynamoControl {
+    async fn register_line(
+        &self,
+        line: Line,
+        messages: u64,
+        now: Timestamp,
+    ) -> Result<RegisteredLine, PortError> {
+        let values = [(":one", n(1)), (":messages", n(messages)), (":at", ms(now))];
+        let expression = "SET shards = if_not_exists(shards, :one), #at = :at ADD #messages :messages";
+        let update = self.table.update(line_key(&line), expression, values);
+        let item = self.table.send(update.return_values(ReturnValue::AllNew)).await?.attributes();
+        item.as_ref()
+            .and_then(registered_line)
+            .ok_or_else(|| aws_error::of_code("UpdateItem", "UnreadableLine"))
+    }
+
+    async fn divide_line(&self, line: Line, shards: u16) -> Result<(), PortError> {
+        let condition = "attribute_not_exists(shards) OR shards < :shards";
+        // Refused: it has at least this number.
+        let change = "SET shards = :shards";
+        self.table.update_if(line_key(&line), change, condition, [(":shards", n(shards))]).await.map(|_| ())
+    }
+
+    async fn line(&self, line: Line) -> Result<Option<RegisteredLine>, PortError> {
+        Ok(self.table.get(line_key(&line)).await?.as_ref().and_then(registered_line))
+    }
+
+    async fn lines(&self) -> Result<Vec<RegisteredLine>, PortError> {
+        Ok(self.table.partition(LINES).await?.iter().filter_map(registered_line).collect())
+    }
+
+    async fn forget_line(&self, registered: RegisteredLine) -> Result<(), PortError> {
+        let RegisteredLine { line, shards, messages, at } = registered;
+        // Refused: messages were put in it, or are about to be.
+        let condition = "shards = :shards AND messages = :messages AND #at = :at";
+        let values = [(":shards", n(shards)), (":messages", n(messages)), (":at", ms(at))];
+        self.table.delete_if(line_key(&line), condition, values).await.map(|_| ())
     }
 }
 

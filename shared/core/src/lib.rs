@@ -31,6 +31,7 @@ pub mod identity;
 mod label;
 pub mod lane;
 pub mod ledger;
+pub mod line;
 pub mod message;
 pub mod metric;
 mod named_keys;

@@ -28,10 +28,10 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A release to the retry queue of its bucket's lane, without delay and without a tenant.
+    /// A release to the retry queue of its lane, without delay and without a tenant.
     pub fn release(release: Release) -> Self {
         Self {
-            queue: Queue::Retry(release.bucket().lane()),
+            queue: Queue::Retry(release.lane()),
             body: release.to_body(),
             delay: DelaySeconds::ZERO,
             tenant: None,

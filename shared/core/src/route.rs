@@ -19,6 +19,8 @@ pub struct DelaySeconds(u16);
 impl DelaySeconds {
     pub const ZERO: Self = Self(0);
 
+    pub const MOST: u16 = SQS_MAX_DELAY_SECONDS;
+
     /// The whole seconds of `delay`, at most `most` and never more than SQS takes.
     pub fn floor(delay: Duration, most: u16) -> Self {
         let secs = u16::try_from(delay.as_secs()).unwrap_or(u16::MAX);

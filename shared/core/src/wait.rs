@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::identity::DeliveryKey;
 use crate::lane::Lane;
+use crate::line::LineRelease;
 use crate::shape::{Object, integer, text};
 use crate::time::Timestamp;
 
@@ -90,16 +91,20 @@ impl fmt::Display for Shard {
 }
 
 /// The message that ends a wait: `{"release": "w60-transactional-20261121T100500Z"}`. The state machine sends it for the whole
-/// bucket; dispatch answers by sending one with a `shard` for each partition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// bucket; dispatch answers by sending one with a `shard` for each partition. What waits for an origin is released in the same way.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Release {
     Bucket(WaitBucket),
     Shard(Shard),
+    Line(LineRelease),
 }
 
 impl Release {
     /// Takes the release's fields out of a body; `None` if it has no `release`.
     pub(crate) fn take(object: &mut Object<'_>) -> Option<Self> {
+        if let Some(line) = LineRelease::take(object) {
+            return Some(Self::Line(line));
+        }
         object.raw("release")?;
         let a_bucket = "the name of a bucket of waits";
         let bucket = object.required("release", a_bucket, text(WaitBucket::parse))?;
@@ -108,10 +113,11 @@ impl Release {
         Some(number.map_or(Self::Bucket(bucket), |number| Self::Shard(Shard { bucket, number })))
     }
 
-    pub fn bucket(&self) -> WaitBucket {
+    pub fn lane(&self) -> Lane {
         match self {
-            Self::Bucket(bucket) => *bucket,
-            Self::Shard(shard) => shard.bucket,
+            Self::Bucket(bucket) => bucket.lane(),
+            Self::Shard(shard) => shard.bucket.lane(),
+            Self::Line(release) => release.line.lane,
         }
     }
 
@@ -121,6 +127,7 @@ impl Release {
             Self::Shard(Shard { bucket, number }) => {
                 serde_json::json!({ "release": bucket.name(), "shard": number })
             }
+            Self::Line(release) => return release.to_body(),
         };
         body.to_string()
     }

@@ -41,7 +41,7 @@ use redial_core::route::WaitSettings;
 use redial_core::subscription::SpikeGuard;
 use redial_core::time::Timestamp;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
-use redial_engine::deliver::KnownBuckets;
+use redial_engine::deliver::{KnownBuckets, KnownLines};
 use redial_engine::ports::{Clock, Randomness};
 use redial_engine::protection::Guard;
 use redial_engine::quota::QuotaGuard;
@@ -93,6 +93,7 @@ pub fn dispatch_settings() -> deliver::Settings {
         token_keys: TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid"),
         switched_off_after: SWITCHED_OFF_AFTER,
         audience_pages: false,
+        origin_lines: true,
     }
 }
 
@@ -154,6 +155,7 @@ impl Memory {
             dead_letter_bodies: memory(),
             quota_guard: QuotaGuard::default(),
             known_buckets: KnownBuckets::default(),
+            known_lines: KnownLines::default(),
             quotas: memory(),
         }
     }

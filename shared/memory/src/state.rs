@@ -11,6 +11,7 @@ use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ledger::PastAttempt;
+use redial_core::line::Line;
 use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
 use redial_core::page::PageKey;
@@ -26,7 +27,7 @@ use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
     Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
-    StoredOrigin,
+    RegisteredLine, StoredOrigin,
 };
 
 use super::entries::Entries;
@@ -143,6 +144,7 @@ pub struct State {
     /// Messages that come back, and after how many seconds.
     pub come_back: Vec<(Receipt, u32)>,
     pub parked: BTreeMap<ParkedKey, ParkedItem>,
+    pub lines: BTreeMap<Line, RegisteredLine>,
     pub registered: BTreeMap<WaitBucket, RegisteredBucket>,
     pub executions: BTreeSet<WaitBucket>,
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,

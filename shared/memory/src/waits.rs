@@ -1,9 +1,11 @@
 //! Waits in memory.
 
+use redial_core::line::Line;
 use redial_core::time::Timestamp;
-use redial_core::wait::{Shard, WaitBucket};
+use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
-    ParkedItem, ParkedKey, Parking, PortError, RegisteredBucket, WaitExecutions, WaitRegistry,
+    LineRegistry, ParkedItem, ParkedKey, Parking, Partition, PortError, RegisteredBucket, RegisteredLine,
+    WaitExecutions, WaitRegistry,
 };
 
 use super::items::{fits, others_of_parked};
@@ -12,13 +14,13 @@ use super::{Memory, State};
 impl Parking for Memory {
     /// The parts of long bodies but the first are stored before the first.
     async fn put(&self, items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
-        let others: Vec<(usize, Shard)> = (0..)
+        let others: Vec<(usize, Partition)> = (0..)
             .zip(&items)
-            .flat_map(|(at, item)| vec![(at, item.key.shard); others_of_parked(&item.body)])
+            .flat_map(|(at, item)| vec![(at, item.key.partition.clone()); others_of_parked(&item.body)])
             .collect();
         let mut stored: Vec<Result<(), PortError>> = vec![Ok(()); items.len()];
         if !others.is_empty() {
-            let shard = |(_, shard): &(usize, Shard)| Some(shard.to_string());
+            let shard = |(_, shard): &(usize, Partition)| Some(shard.to_string());
             let put = self.effect_on_each_at("park", others.clone(), shard, |_, _| ()).await;
             for ((at, _), put) in others.into_iter().zip(put) {
                 stored[at] = stored[at].clone().and(put);
@@ -33,7 +35,7 @@ impl Parking for Memory {
         if firsts.is_empty() {
             return stored;
         }
-        let shard = |item: &ParkedItem| Some(item.key.shard.to_string());
+        let shard = |item: &ParkedItem| Some(item.key.partition.to_string());
         let put = self.effect_on_each_at("park", firsts, shard, |state, item| {
             let first = if others_of_parked(&item.body) == 0 { item.body.len() } else { 0 };
             fits(first)?;
@@ -47,9 +49,9 @@ impl Parking for Memory {
         stored
     }
 
-    async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
-        self.effect_at("page", Some(shard.to_string()), |state| {
-            let own = state.parked.values().filter(|item| item.key.shard == shard);
+    async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
+        self.effect_at("page", Some(partition.to_string()), |state| {
+            let own = state.parked.values().filter(|item| item.key.partition == partition);
             own.take(usize::from(limit)).cloned().collect()
         })
         .await
@@ -106,6 +108,54 @@ impl WaitRegistry for Memory {
         })
         .await
     }
+}
+
+impl LineRegistry for Memory {
+    async fn register_line(
+        &self,
+        line: Line,
+        messages: u64,
+        now: Timestamp,
+    ) -> Result<RegisteredLine, PortError> {
+        self.effect("register", |state| {
+            let registered = registered_line(state, &line);
+            registered.messages += messages;
+            registered.at = now;
+            registered.clone()
+        })
+        .await
+    }
+
+    async fn divide_line(&self, line: Line, shards: u16) -> Result<(), PortError> {
+        self.effect("divide", |state| {
+            let registered = registered_line(state, &line);
+            registered.shards = registered.shards.max(shards);
+        })
+        .await
+    }
+
+    async fn line(&self, line: Line) -> Result<Option<RegisteredLine>, PortError> {
+        self.effect("line", |state| state.lines.get(&line).cloned()).await
+    }
+
+    async fn lines(&self) -> Result<Vec<RegisteredLine>, PortError> {
+        self.effect("lines", |state| state.lines.values().cloned().collect()).await
+    }
+
+    async fn forget_line(&self, line: RegisteredLine) -> Result<(), PortError> {
+        self.effect("forget", |state| {
+            if state.lines.get(&line.line) == Some(&line) {
+                state.lines.remove(&line.line);
+            }
+        })
+        .await
+    }
+}
+
+fn registered_line<'s>(state: &'s mut State, line: &Line) -> &'s mut RegisteredLine {
+    let at = Timestamp::default();
+    let new = || RegisteredLine { line: line.clone(), shards: 1, messages: 0, at };
+    state.lines.entry(line.clone()).or_insert_with(new)
 }
 
 impl WaitExecutions for Memory {

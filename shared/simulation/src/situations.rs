@@ -38,6 +38,7 @@ situations! {
     HandedOffByQuarantine = "cleanup handed off what a worker had recorded",
     Parked = "a message was parked",
     Divided = "a message was parked in a shard that its bucket was divided into",
+    LinedUp = "a message waited in the line of its origin",
     ReleasedBySweep = "the sweep released a late bucket",
     ExecutionStopped = "an execution was stopped",
     ExecutionRepeated = "an execution released its bucket twice",

@@ -15,6 +15,7 @@ use crate::facts::Facts;
 use crate::neighbours::Neighbours;
 use crate::origins::Origins;
 use crate::pass::{Pass, Readings};
+use crate::promises::Lines;
 use crate::punctual::Punctual;
 use crate::scenario::crowd::Lone;
 use crate::situations::{Situation, Situations};
@@ -150,6 +151,7 @@ pub struct Memo {
     pub punctual: Punctual,
     pub neighbours: Neighbours,
     pub releases: Releases,
+    pub(crate) lines: Lines,
     /// The recipient that alone fails, where nothing else does.
     pub lone: Option<Lone>,
 }

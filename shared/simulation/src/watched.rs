@@ -3,9 +3,8 @@
 use redial_core::ledger::{Ask, Entry, Fence, Record, State, batch};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
-use redial_core::wait::Shard;
 use redial_engine::ports::{
-    Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, PortError, Receipt,
+    Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, Partition, PortError, Receipt,
 };
 use redial_memory::Memory;
 
@@ -200,21 +199,25 @@ impl Parking for WatchedParking {
             }
         }
         let answers = self.memory.put(items).await;
-        let now = self.memory.memory.state().now;
+        let state = self.memory.memory.state();
         let mut memo = self.watch.memo();
         for (item, answer) in asked.iter().zip(&answers) {
             if answer.is_ok() {
-                memo.parks(&self.schedule.token(), item, now);
+                memo.parks(&self.schedule.token(), item, state.now);
+                if let Partition::Line(shard) = &item.key.partition {
+                    memo.joins(shard, &state);
+                }
             }
         }
         answers
     }
 
-    async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
-        self.memory.page(shard, limit).await
+    async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
+        self.memory.page(partition, limit).await
     }
 
     async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {
+        self.watch.memo().leave(&keys, &self.memory.memory.state());
         self.memory.delete(keys).await
     }
 }
@@ -268,8 +271,8 @@ impl Parking for Released {
         Parking::put(&self.memory, items).await
     }
 
-    async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
-        self.memory.page(shard, limit).await
+    async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
+        self.memory.page(partition, limit).await
     }
 
     async fn delete(&self, keys: Vec<ParkedKey>) -> Result<(), PortError> {

@@ -53,6 +53,8 @@ pub struct DispatchConfig {
     pub records_together: bool,
     /// Whether messages to audiences that are opened now are sent by the page.
     pub audience_pages: bool,
+    /// Whether what an open breaker holds back waits in its origin's line.
+    pub origin_lines: bool,
     /// Which successes have a log line.
     pub success_logs: SuccessLogs,
 }
@@ -114,6 +116,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             quotas: read.quotas(),
             records_together: read.switch("RECORD_TOGETHER", true),
             audience_pages: read.switch("AUDIENCE_PAGES", false),
+            origin_lines: read.switch("ORIGIN_LINES", true),
             success_logs: read.success_logs(),
             // Last, because it has no default: the others have been read.
             vapid_subject: read.vapid_subject()?,

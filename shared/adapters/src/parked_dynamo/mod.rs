@@ -1,4 +1,4 @@
-//! Parked messages on DynamoDB: one partition for each shard of a bucket, no TTL. Only a release removes them. A body that is longer
+//! Parked messages on DynamoDB: one partition for each shard of a bucket or line, no TTL. Only a release removes them. A body that is longer
 //! than an item is cut into parts when it is put, and joined when a page is read.
 //!
 //! | sk | what |
@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use redial_core::identity::Tenant;
 use redial_core::time::Timestamp;
-use redial_core::wait::Shard;
-use redial_engine::ports::{Clock as _, ParkedItem, ParkedKey, Parking, PortError};
+use redial_engine::ports::{Clock as _, ParkedItem, ParkedKey, Parking, Partition, PortError};
 
 use crate::aws_error;
 use crate::system::System;
@@ -57,13 +56,14 @@ impl Parking for DynamoParking {
         stored
     }
 
-    async fn page(&self, shard: Shard, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
+    async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
         let now = System.now();
-        let mut reading = Reading { shard, now, whole: Vec::new(), open: None, abandoned: Vec::new() };
+        let name = partition.to_string();
+        let mut reading = Reading { partition, now, whole: Vec::new(), open: None, abandoned: Vec::new() };
         let mut after = None;
         // A page may end within a message, or hold only parts without a message.
         loop {
-            let query = self.table.query("pk = :pk", [(":pk", s(shard.to_string()))]);
+            let query = self.table.query("pk = :pk", [(":pk", s(name.clone()))]);
             let page = page(query.limit(i32::from(limit)).set_exclusive_start_key(after)).await?;
             // An item that cannot be read is an error: skipped, it would never be released.
             page.items().iter().try_for_each(|item| reading.read(item)).ok_or_else(unreadable)?;
@@ -115,7 +115,7 @@ struct Cut {
 /// Cuts a message that is put at `now`. Each put has its own `token`.
 fn cut(parked: ParkedItem, token: &str, now: Timestamp) -> Cut {
     let ParkedItem { key, tenant, not_before, body } = parked;
-    let mut first = item_key(key.shard, &key.sort);
+    let mut first = item_key(&key.partition, &key.sort);
     first.insert("tenant".to_owned(), s(tenant.as_str()));
     first.insert("not_before".to_owned(), ms(not_before));
     if body.len() <= WHOLE_BYTES {
@@ -125,7 +125,7 @@ fn cut(parked: ParkedItem, token: &str, now: Timestamp) -> Cut {
     let mut parts = body.as_bytes().chunks(PART_BYTES);
     first.insert("first_part".to_owned(), b(parts.next().unwrap_or_default()));
     let other = |(number, part): (usize, &[u8])| {
-        let mut item = item_key(key.shard, &part_sort(&key.sort, token, number));
+        let mut item = item_key(&key.partition, &part_sort(&key.sort, token, number));
         item.insert("part".to_owned(), b(part));
         item.insert("put_at".to_owned(), ms(now));
         item
@@ -144,12 +144,12 @@ fn keys_of(key: &ParkedKey) -> (Item, Vec<Item>) {
         Some((sort, parts.parse().ok()?, token))
     };
     let (sort, parts, token): (&str, usize, &str) = of_parts().unwrap_or((&key.sort, 1, ""));
-    let others = (1..parts).map(|number| item_key(key.shard, &part_sort(sort, token, number)));
-    (item_key(key.shard, sort), others.collect())
+    let others = (1..parts).map(|number| item_key(&key.partition, &part_sort(sort, token, number)));
+    (item_key(&key.partition, sort), others.collect())
 }
 
-fn item_key(shard: Shard, sort: &str) -> Item {
-    row_key(shard.to_string(), sort)
+fn item_key(partition: &Partition, sort: &str) -> Item {
+    row_key(partition.to_string(), sort)
 }
 
 fn part_sort(sort: &str, token: &str, number: usize) -> String {
@@ -158,7 +158,7 @@ fn part_sort(sort: &str, token: &str, number: usize) -> String {
 
 /// A shard, read in the order of its sort keys.
 struct Reading {
-    shard: Shard,
+    partition: Partition,
     now: Timestamp,
     /// Complete messages.
     whole: Vec<ParkedItem>,
@@ -186,7 +186,7 @@ impl Reading {
         if self.open.is_some() {
             return None;
         }
-        let key = ParkedKey { shard: self.shard, sort: item.text("sk")?.to_owned() };
+        let key = ParkedKey { partition: self.partition.clone(), sort: item.text("sk")?.to_owned() };
         let (tenant, not_before) = (Tenant::parse(item.text("tenant")?)?, item.time("not_before")?);
         let message = |body| ParkedItem { key, tenant, not_before, body };
         if let Some(body) = item.bytes("body") {
@@ -215,7 +215,7 @@ impl Reading {
             message.key.sort.push_str(&format!("!{parts}.{token}"));
             self.whole.push(message);
         } else if self.now.since(item.time("put_at")?) > ABANDONED {
-            self.abandoned.push(item_key(self.shard, sort));
+            self.abandoned.push(item_key(&self.partition, sort));
         }
         Some(())
     }

@@ -2,7 +2,7 @@
 
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Turn};
 use redial_core::lane::Lane;
-use redial_core::wait::WaitBucket;
+use redial_core::wait::{Shard, WaitBucket};
 use serde_json::json;
 
 use super::*;
@@ -52,7 +52,7 @@ fn escaped(bytes: usize) -> String {
 async fn drained(parking: &DynamoParking, limit: u16) -> Vec<(String, String)> {
     let mut found = Vec::new();
     loop {
-        let page = parking.page(shard(), limit).await.expect("readable");
+        let page = parking.page(shard().into(), limit).await.expect("readable");
         if page.is_empty() {
             return found;
         }
@@ -133,7 +133,7 @@ async fn a_message_that_cannot_be_deleted_keeps_its_parts() {
     let (table, parking) = new();
     let items = ["a", "b"].map(|id| item("acme", id, escaped(500_000)));
     assert_eq!(parking.put(items.to_vec()).await, vec![Ok(()); 2]);
-    let page = parking.page(shard(), 100).await.expect("readable");
+    let page = parking.page(shard().into(), 100).await.expect("readable");
     table.state().throttled = Some("acme#a#0#1");
     let deleted = parking.delete(page.into_iter().map(|item| item.key).collect()).await;
     assert!(deleted.expect_err("one of the two").throttled);
@@ -147,6 +147,6 @@ async fn a_body_without_a_part_is_an_error() {
     let (table, parking) = new();
     parking.put(vec![item("acme", "long", escaped(900_000))]).await.remove(0).expect("parked");
     table.state().items.retain(|(_, sort), _| !sort.ends_with(".002"));
-    let error = parking.page(shard(), 100).await.expect_err("it cannot be read");
+    let error = parking.page(shard().into(), 100).await.expect_err("it cannot be read");
     assert_eq!(error.code, "UnreadableParkedItem");
 }

@@ -131,8 +131,10 @@ pub enum Decision {
     Go,
     /// Only `left` more may go, and their results decide on the others: those that have to wait return within `soon`.
     Probes { left: u32, since: Timestamp, may_be_last: bool, soon: Span },
-    /// Within `soon`; if many wait, most of them within `far`.
-    Later { soon: Span, far: Span },
+    /// Within `soon`: the origin asked everyone to stay away until then.
+    Later { soon: Span },
+    /// A few look again within `soon`. The others wait in the origin's line until it lets them go, or look again within `far`.
+    LinesUp { soon: Span, far: Span },
 }
 
 /// A span of time.
@@ -228,12 +230,9 @@ impl Breaker {
                     from: until.max(now.plus(again.mul_f64(1.0 - LOOKS_AGAIN_JITTER))),
                     width: again.mul_f64(2.0 * LOOKS_AGAIN_JITTER).max(cooldowns.first),
                 };
-                Decision::Later { soon, far: if now.plus(again) > soon.end() { far } else { soon } }
+                Decision::LinesUp { soon, far: if now.plus(again) > soon.end() { far } else { soon } }
             }
-            Phase::Paused { until } => {
-                let soon = Span { from: until, width: RAMP };
-                Decision::Later { soon, far: soon }
-            }
+            Phase::Paused { until } => Decision::Later { soon: Span { from: until, width: RAMP } },
             Phase::HalfOpen { sent, since, succeeded } => Decision::Probes {
                 since,
                 left: PROBES.saturating_sub(sent),

@@ -17,6 +17,7 @@ pub mod breaker;
 pub mod circuit;
 pub mod count;
 pub mod hanging;
+pub mod line;
 pub mod origin;
 pub mod pace;
 pub mod patience;

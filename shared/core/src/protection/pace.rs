@@ -45,6 +45,9 @@ const MOST_EXPECTED: f64 = 1e6;
 /// A pace is used up from this share of it on.
 const USED_UP: f64 = 0.7;
 
+/// What waits gets no less than this share of a pace.
+const LEAST_FOR_WAITING: f64 = 0.5;
+
 const GROWS_AT_MOST: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -70,6 +73,12 @@ impl Pace {
         if took > 0.0 {
             self.took = Some(took);
         }
+    }
+
+    /// How many a second of those that wait may go in the next `ahead`, where so many a second found no room of late; none: all of them.
+    pub fn for_waiting(&self, ahead: Duration, turned_away: f64) -> Option<f64> {
+        let expected = self.expected(ahead / 2)?;
+        Some((expected - turned_away).max(expected * LEAST_FOR_WAITING))
     }
 
     pub fn ramp(&mut self, out_for: Duration, now: Timestamp) {

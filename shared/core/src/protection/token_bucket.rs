@@ -28,6 +28,10 @@ pub enum TokenBucket {
     ApiKey(String),
     /// The reads of an origin's open breaker by messages that wait for it.
     Waiting(String),
+    /// The messages that leave an origin's line.
+    Line(String),
+    /// The releases that look after a shard of a line.
+    Turn(String, u16),
     /// The order in which a tenant's messages return after they found a bucket empty.
     Queue(Box<TokenBucket>, String),
 }
@@ -41,6 +45,8 @@ impl TokenBucket {
             Self::Endpoint(endpoint) => format!("endpoint#{endpoint}"),
             Self::ApiKey(id) => format!("api-key#{id}"),
             Self::Waiting(origin) => format!("waiting#{origin}"),
+            Self::Line(line) => format!("line#{line}"),
+            Self::Turn(line, shard) => format!("turn#{line}#{shard}"),
             Self::Queue(bucket, tenant) => format!("queue#{tenant}#{}", bucket.key()),
         }
     }
@@ -54,6 +60,7 @@ impl TokenBucket {
             Self::Endpoint(_) => "endpoint_limit",
             Self::ApiKey(_) => "api_limit",
             Self::Waiting(_) => "breaker",
+            Self::Line(_) | Self::Turn(..) => "line",
             Self::Queue(..) => "queue",
         }
     }

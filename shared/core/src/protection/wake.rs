@@ -6,14 +6,17 @@ use rand::{Rng, RngExt};
 
 use super::breaker::Span;
 use crate::delivery_options::{Class, Urgency};
+use crate::label::labels;
 use crate::message::Message;
 use crate::time::{Deadline, Timestamp};
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum Rank {
-    First,
-    Middle,
-    Last,
+labels! {
+    /// Which of an origin's waiting messages go first.
+    pub enum Rank {
+        First = "first",
+        Middle = "middle",
+        Last = "last",
+    }
 }
 
 impl Rank {
@@ -62,11 +65,15 @@ pub fn far_or_soon(
     rng: &mut dyn Rng,
 ) -> Option<Timestamp> {
     let Some(far) = far else { return spread(soon.from, soon.width, rank, deadline, rng) };
-    let has_time = deadline.at().since(far.from) >= far.end().since(soon.from);
-    if rank != Rank::First && has_time {
+    if may_wait(soon, far, rank, deadline) {
         return spread(far.from, far.width, rank, deadline, rng);
     }
     spread(soon.from, far.end().since(soon.from), rank, deadline, rng)
+}
+
+/// Whether a message may wait until `far`: it is not urgent, and has as much time left then.
+pub fn may_wait(soon: Span, far: Span, rank: Rank, deadline: Deadline) -> bool {
+    rank != Rank::First && deadline.at().since(far.from) >= far.end().since(soon.from)
 }
 
 /// A place in a queue at `at`; if the TTL ends before, half-way to its end, because others may have given up. `None` if it ends soon.

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::worker::{Ports, Worker};
 use crate::ports::{
-    Clock, DeadLetterStore, Parking, PortError, PruneCandidate, QuarantineEvent, RegisteredBucket,
-    SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
+    Clock, DeadLetterStore, LineRegistry, Parking, PortError, PruneCandidate, QuarantineEvent,
+    RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
 };
 use redial_core::event::{Event, State as Announced};
 use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::line::FORGOTTEN_AFTER;
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
 use redial_core::subscription::{State, Subscription};
@@ -23,7 +24,7 @@ const BODIES_AT_A_TIME: u32 = 100;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sweep {
-    /// Releases buckets of waits that are late and hold messages, and forgets empty ones.
+    /// Releases buckets of waits that are late and hold messages, looks after the lines of origins, and forgets empty ones.
     Waits,
     /// Removes endpoints that are gone, or puts them in quarantine where they are unusually many.
     Prune,
@@ -98,7 +99,7 @@ impl<P: Ports> Worker<P> {
             }
             let mut holds_messages = false;
             for shard in bucket.shards(shards) {
-                if !parking.page(shard, 1).await?.is_empty() {
+                if !parking.page(shard.into(), 1).await?.is_empty() {
                     holds_messages = true;
                     break;
                 }
@@ -111,7 +112,32 @@ impl<P: Ports> Worker<P> {
                 swept.forgotten += 1;
             }
         }
+        self.sweep_lines(deadline, &mut swept).await?;
         Ok(swept)
+    }
+
+    /// Has dispatch look after each line that holds messages: a release may have been lost, and what time alone changes nobody else sees.
+    async fn sweep_lines(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
+        let Self { clock, parking, wait_registry: registry, .. } = self;
+        for registered in registry.lines().await? {
+            if clock.now() >= deadline {
+                break;
+            }
+            let mut holds_messages = false;
+            for shard in registered.line.shards(registered.shards) {
+                if !parking.page(shard.into(), 1).await?.is_empty() {
+                    holds_messages = true;
+                    break;
+                }
+            }
+            if holds_messages {
+                self.send(Outgoing::release(Release::Line(registered.line.into()))).await?;
+            } else if clock.now().since(registered.at) >= FORGOTTEN_AFTER {
+                registry.forget_line(registered).await?;
+                swept.forgotten += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Decides the windows whose neighbours are over, too: endpoints that turned gone together count together wherever a

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::ports::{
-    Audiences, Clock, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, Outbox, Parking, Policies,
-    PortError, SubscriptionHealth, Telemetry, WaitRegistry,
+    Audiences, Clock, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, LineRegistry, Outbox, Parking,
+    Policies, PortError, SubscriptionHealth, Telemetry, WaitRegistry,
 };
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
@@ -47,7 +47,7 @@ pub trait Ports {
     type Subscriptions: SubscriptionHealth;
     type Audiences: Audiences;
     type Parking: Parking;
-    type WaitRegistry: WaitRegistry;
+    type WaitRegistry: WaitRegistry + LineRegistry;
     type DeadLetters: DeadLetterBodies + DeadLetterStore;
 }
 

@@ -23,7 +23,7 @@ impl<P: Ports> Worker<P> {
         let asks: Vec<Ask> = jobs.iter().map(ask).collect();
         let now = self.system.now();
         let admitted = self.guard.admit(&self.protection, &asks, now, &mut self.system.rng()).await;
-        self.report(&admitted.changes);
+        self.report(&admitted.changes).await;
         let mut gated = Vec::with_capacity(jobs.len());
         let admissions = admitted.admissions.into_iter().zip(admitted.patience);
         for ((mut job, ask), (admission, patience)) in jobs.into_iter().zip(asks).zip(admissions) {
@@ -33,7 +33,9 @@ impl<P: Ports> Worker<P> {
                     job.slot = Some(Slot { at, probe, whose: ask.whose });
                     Gate::Go
                 }
-                Admission::Later { at } => {
+                Admission::Later { at } | Admission::LinesUp { or_at: at } => {
+                    job.lines_up =
+                        self.settings.origin_lines && matches!(admission, Admission::LinesUp { .. });
                     if patience == Patience::InBulk {
                         job.lane = Lane::Bulk;
                     }
@@ -49,10 +51,11 @@ impl<P: Ports> Worker<P> {
 
     pub(super) async fn learn(&self, seen: Vec<Seen>) {
         let rng = &mut self.system.rng();
-        self.report(&self.guard.learn(&self.protection, seen, self.system.now(), rng).await);
+        let changes = self.guard.learn(&self.protection, seen, self.system.now(), rng).await;
+        self.report(&changes).await;
     }
 
-    fn report(&self, changes: &Changes) {
+    async fn report(&self, changes: &Changes) {
         for error in &changes.errors {
             self.telemetry.infrastructure(error);
         }
@@ -78,6 +81,7 @@ impl<P: Ports> Worker<P> {
                 holds_back,
             });
         }
+        self.release_lines(&changes.transitions).await;
     }
 }
 

@@ -177,7 +177,8 @@ impl Batch {
 fn received(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys: &HashKeys) -> Job {
     let source = travel.deferred_from.clone().unwrap_or_else(|| incoming.message_id.clone());
     let receives = travel.receives.saturating_add(incoming.receive_count);
-    job(place, message, travel, incoming.receipt.lane, source, receives, keys)
+    let job = job(place, message, travel, incoming.receipt.lane, source, receives, keys);
+    Job { message_id: incoming.message_id.clone(), ..job }
 }
 
 /// A message of a lane, in the place of that SQS message, which was received so often.
@@ -200,6 +201,7 @@ pub(super) fn job(
     Job {
         place,
         lane,
+        message_id: source_message.clone(),
         source_message,
         channel,
         deadline: message.deadline(channel, travel.first_sent),
@@ -213,6 +215,7 @@ pub(super) fn job(
         slot: None,
         patience: Patience::Whole,
         is_cancelled: false,
+        lines_up: false,
         is_on_page: false,
         receives,
         message: Box::new(message),

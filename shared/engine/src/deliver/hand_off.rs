@@ -4,12 +4,15 @@
 use super::dead_letters::DeadLetter;
 use super::health;
 use super::job::Job;
+use super::lines::InLine;
 use super::planned::{Gone, Planned};
 use super::waits::Waiting;
 use super::worker::Settings;
 use crate::ports::SubscriptionUpdate;
+use redial_core::line::{Line, waits_until};
 use redial_core::message::Travel;
 use redial_core::plan::Plan;
+use redial_core::protection::Rank;
 use redial_core::protection::patience::lane_of_retry;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::quota::Quota;
@@ -30,6 +33,7 @@ pub(super) struct Effects {
     pub(super) dead_letters: Vec<DeadLetter>,
     pub(super) queued: Vec<(usize, Outgoing)>,
     pub(super) parked: Vec<Waiting>,
+    pub(super) lined_up: Vec<InLine>,
 }
 
 impl Effects {
@@ -58,6 +62,10 @@ impl Effects {
                 }
                 Plan::Defer { not_before } => {
                     // The ledger may hold an outcome of this very message that a crash kept from being handed off.
+                    if let Some(line) = job.line() {
+                        effects.lined_up.push(in_line(job, line, not_before, now));
+                        continue;
+                    }
                     let deferred_from = Some(job.source_message.clone());
                     let same = Travel { deferred_from, ..Travel::to(job.travel.turn, job.travel.first_sent) };
                     effects.onward(job, same, not_before, now, settings);
@@ -97,5 +105,25 @@ impl Effects {
                 });
             }
         }
+    }
+}
+
+/// A message that waits in this line, with the travel that it comes back with.
+fn in_line(job: Job, line: Line, or_at: Timestamp, now: Timestamp) -> InLine {
+    let travel = Travel {
+        not_before: Some(now),
+        deferred_from: Some(job.source_message.clone()),
+        ..Travel::to(job.travel.turn, job.travel.first_sent)
+    };
+    InLine {
+        place: job.place,
+        line,
+        rank: Rank::of(&job.message),
+        until: waits_until(job.deadline, now),
+        delivery: job.message.key(),
+        turn: travel.turn,
+        body: job.message.expose_travel_body(&travel, job.deadline, now),
+        message_id: job.message_id,
+        or_at,
     }
 }

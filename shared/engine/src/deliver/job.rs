@@ -10,6 +10,7 @@ use redial_core::identity::SubscriptionKey;
 use redial_core::lane::Lane;
 use redial_core::ledger::DEDUPE_WINDOW;
 use redial_core::ledger::Place;
+use redial_core::line::Line;
 use redial_core::message::{Message, To, Travel};
 use redial_core::plaintext::{Plaintext, TooLong};
 use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
@@ -31,6 +32,8 @@ pub(super) struct Job {
     pub(super) lane: Lane,
     /// Where it goes, or web push while that is not known.
     pub(super) channel: Channel,
+    /// The SQS message that it is; of a page, what its recipient is known by.
+    pub(super) message_id: String,
     /// The SQS message that it is, or in whose place it is.
     pub(super) source_message: String,
     pub(super) deadline: Deadline,
@@ -50,6 +53,8 @@ pub(super) struct Job {
     pub(super) patience: Patience,
     /// Whether the message to the audience that it belongs to was cancelled.
     pub(super) is_cancelled: bool,
+    /// Whether it waits in its origin's line, if it has to wait.
+    pub(super) lines_up: bool,
     /// Whether it is sent with others, by the message of a page.
     pub(super) is_on_page: bool,
     /// How often it was received, by its former SQS messages too.
@@ -179,6 +184,12 @@ impl Job {
             .flatten()
             .max()
             .unwrap_or_default()
+    }
+
+    /// The line that it waits in, if it does.
+    pub(super) fn line(&self) -> Option<Line> {
+        let origin = self.recipient().filter(|_| self.lines_up)?.endpoint().origin();
+        Some(Line { lane: self.lane, origin })
     }
 
     pub(super) fn is_switched_off(&self) -> bool {

@@ -21,7 +21,7 @@
 //! | `claim` | attempts that are this worker's |
 //! | `attempt` | outcomes and plans |
 //! | `record` | plans on the ledger |
-//! | `health`, `hand_off` | retries, `waits`, `dead_letters`, endpoints that are gone, opened audiences (`expand`) |
+//! | `health`, `hand_off` | retries, `waits`, `lines`, `dead_letters`, endpoints that are gone, opened audiences (`expand`) |
 //! | `events` | events for producers |
 //! | `pages` | of a page: attempts of many recipients, and one sheet of what became of them |
 //! | `acknowledgements`, `visibility` | acknowledgements, and messages that come back |
@@ -37,6 +37,7 @@ mod expand;
 mod hand_off;
 mod health;
 mod job;
+mod lines;
 mod pages;
 mod planned;
 mod quotas;
@@ -65,7 +66,7 @@ use redial_core::route::{Route, route};
 use redial_core::setback::Setback;
 
 pub use batch::Incoming;
-pub use shards::KnownBuckets;
+pub use shards::{KnownBuckets, KnownLines};
 pub use visibility::return_all;
 pub use worker::{CONCURRENCY, Invocation, LINGER, Ports, RESERVE, Settings, Worker, time_for};
 
@@ -159,6 +160,7 @@ impl<P: Ports> Worker<P> {
                 // Those that are parked do not, and none goes on to the bulk lane twice.
                 Gate::Later(until)
                     if job.receives > 1
+                        && !job.lines_up
                         && job.patience != Patience::InBulk
                         && matches!(route(job.lane, until, now, &settings.waits), Route::Queue(_)) =>
                 {
@@ -262,15 +264,16 @@ impl<P: Ports> Worker<P> {
         let ready = self.disable(ready, now, &mut all).await;
         let effects = Effects::of(ready, &self.settings, now);
         effects.done.into_iter().for_each(|place| all.acknowledged(place));
-        let (recovered, gone, opened, dead_letters, queued, parked) = futures_util::join!(
+        let (recovered, gone, opened, dead_letters, queued, parked, lined_up) = futures_util::join!(
             rarely(effects.recovered, |recovered| self.recover(recovered)),
             rarely(effects.gone, |gone| self.hand_off_gone(gone, now)),
             rarely(effects.opened, |opened| self.open(opened, now)),
             rarely(effects.dead_letters, |dead_letters| self.post(dead_letters)),
             self.send(effects.queued),
             rarely(effects.parked, |parked| self.park(parked)),
+            rarely(effects.lined_up, |lined_up| self.line_up(lined_up)),
         );
-        for some in [recovered, gone, opened, dead_letters, queued, parked] {
+        for some in [recovered, gone, opened, dead_letters, queued, parked, lined_up] {
             all.extend(some);
         }
         self.announce(ends, &mut all).await;

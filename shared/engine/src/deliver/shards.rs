@@ -1,4 +1,4 @@
-//! What a worker knows of the buckets that it parks in: into how many shards each is divided.
+//! What a worker knows of the buckets and lines that it parks in: into how many shards each is divided.
 //!
 //! A bucket begins with one shard and is divided as messages come, so that its release reads no more shards than its messages fill.
 //! The number only grows. A worker that knows an old one puts its messages in fewer shards, all of which the release visits: that
@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use redial_core::line::Line;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 
@@ -19,12 +20,26 @@ const UNREPORTED: u64 = 64;
 const MOST: usize = 4096;
 
 /// Lives as long as the worker.
-#[derive(Debug, Default)]
-pub struct KnownBuckets(Mutex<BTreeMap<WaitBucket, Known>>);
+#[derive(Debug)]
+pub struct KnownShards<K>(Mutex<BTreeMap<K, Known>>);
+
+impl<K> Default for KnownShards<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// See [`KnownShards`].
+pub type KnownBuckets = KnownShards<WaitBucket>;
+
+/// See [`KnownShards`].
+pub type KnownLines = KnownShards<Line>;
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
     shards: u16,
+    /// From then on it is not relied on.
+    until: Timestamp,
     /// Messages that were put in it since the last report.
     unreported: u64,
 }
@@ -38,11 +53,13 @@ pub(super) enum Ask {
     Report(u64),
 }
 
-impl KnownBuckets {
+impl<K: Ord> KnownShards<K> {
     /// Before `messages` are put in the bucket. The count of one that has `most` shards no longer matters.
-    pub(super) fn ask(&self, bucket: WaitBucket, messages: u64, most: u16) -> Ask {
+    pub(super) fn ask(&self, bucket: &K, messages: u64, most: u16, now: Timestamp) -> Ask {
         let mut all = self.all();
-        let Some(known) = all.get_mut(&bucket) else { return Ask::Report(messages) };
+        let Some(known) = all.get_mut(bucket).filter(|known| now < known.until) else {
+            return Ask::Report(messages);
+        };
         if known.shards >= most {
             return Ask::Known(known.shards);
         }
@@ -50,19 +67,19 @@ impl KnownBuckets {
         if known.unreported <= UNREPORTED { Ask::Known(known.shards) } else { Ask::Report(known.unreported) }
     }
 
-    /// What was reported was counted, and the bucket has at least so many shards.
-    pub(super) fn learn(&self, bucket: WaitBucket, shards: u16, now: Timestamp) {
+    /// What was reported was counted, and the bucket has at least so many shards, which is relied on until then.
+    pub(super) fn learn(&self, bucket: K, shards: u16, until: Timestamp, now: Timestamp) {
         let mut all = self.all();
         if !all.contains_key(&bucket) {
-            all.retain(|bucket, _| bucket.start() > now);
+            all.retain(|_, known| known.until > now);
             if all.len() >= MOST {
                 all.clear();
             }
         }
-        all.insert(bucket, Known { shards, unreported: 0 });
+        all.insert(bucket, Known { shards, until, unreported: 0 });
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<WaitBucket, Known>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<K, Known>> {
         // No change under this lock can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,27 +103,28 @@ mod tests {
     #[test]
     fn messages_are_reported_together_until_the_bucket_has_all_shards() {
         let known = KnownBuckets::default();
-        assert_eq!(known.ask(bucket(1), 10, 128), Ask::Report(10));
-        known.learn(bucket(1), 1, now());
+        assert_eq!(known.ask(&bucket(1), 10, 128, now()), Ask::Report(10));
+        known.learn(bucket(1), 1, bucket(1).start(), now());
         for _ in 0..6 {
-            assert_eq!(known.ask(bucket(1), 10, 128), Ask::Known(1));
+            assert_eq!(known.ask(&bucket(1), 10, 128, now()), Ask::Known(1));
         }
-        assert_eq!(known.ask(bucket(1), 10, 128), Ask::Report(70));
-        assert_eq!(known.ask(bucket(1), 10, 128), Ask::Report(80), "the report failed");
-        known.learn(bucket(1), 128, now());
+        assert_eq!(known.ask(&bucket(1), 10, 128, now()), Ask::Report(70));
+        assert_eq!(known.ask(&bucket(1), 10, 128, now()), Ask::Report(80), "the report failed");
+        known.learn(bucket(1), 128, bucket(1).start(), now());
         for _ in 0..1_000 {
-            assert_eq!(known.ask(bucket(1), 10, 128), Ask::Known(128));
+            assert_eq!(known.ask(&bucket(1), 10, 128, now()), Ask::Known(128));
         }
-        assert_eq!(known.ask(bucket(2), 10, 128), Ask::Report(10));
+        assert_eq!(known.ask(&bucket(2), 10, 128, now()), Ask::Report(10));
     }
 
     #[test]
     fn buckets_that_have_begun_are_forgotten() {
         let known = KnownBuckets::default();
-        known.learn(bucket(1), 4, now());
-        known.learn(bucket(3), 8, now());
-        known.learn(bucket(4), 2, bucket(2).start());
-        assert_eq!(known.ask(bucket(1), 1, 128), Ask::Report(1));
-        assert_eq!(known.ask(bucket(3), 1, 128), Ask::Known(8));
+        known.learn(bucket(1), 4, bucket(1).start(), now());
+        known.learn(bucket(3), 8, bucket(3).start(), now());
+        known.learn(bucket(4), 2, bucket(4).start(), bucket(2).start());
+        assert_eq!(known.ask(&bucket(1), 1, 128, now()), Ask::Report(1));
+        assert_eq!(known.ask(&bucket(3), 1, 128, now()), Ask::Known(8));
+        assert_eq!(known.ask(&bucket(3), 1, 128, bucket(3).start()), Ask::Report(1));
     }
 }

@@ -16,6 +16,7 @@ use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::shards::Ask;
 use super::worker::{Invocation, Ports, Settings, Worker};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::ports::{
     Clock, Outbox, ParkedItem, ParkedKey, Parking, PortError, Telemetry, WaitExecutions, WaitRegistry,
@@ -128,8 +129,9 @@ impl<P: Ports> Worker<P> {
     }
 
     async fn put_in(&self, shards: u16, own: impl Iterator<Item = &Waiting>) -> Vec<Put> {
-        let items: Vec<ParkedItem> = own.map(|it| it.item(shards)).collect();
-        let used: Vec<Shard> = items.iter().map(|item| item.key.shard).collect();
+        let own: Vec<&Waiting> = own.collect();
+        let items: Vec<ParkedItem> = own.iter().map(|it| it.item(shards)).collect();
+        let used: Vec<Shard> = own.iter().map(|it| it.bucket.shard_of(&it.delivery, shards)).collect();
         let put = self.parking.put(items).await;
         put.into_iter().zip(used).map(|(put, shard)| put.map(|()| shard)).collect()
     }
@@ -137,12 +139,12 @@ impl<P: Ports> Worker<P> {
     /// Over how many shards messages are spread that are about to be put in this bucket. It is registered with them.
     async fn shards_for(&self, bucket: WaitBucket, messages: u64) -> Result<u16, PortError> {
         let waits = &self.settings.waits;
-        let messages = match self.known_buckets.ask(bucket, messages, waits.shards) {
+        let messages = match self.known_buckets.ask(&bucket, messages, waits.shards, self.system.now()) {
             Ask::Known(shards) => return Ok(shards),
             Ask::Report(messages) => messages,
         };
         let registered = self.wait_registry.register(bucket, messages).await?;
-        self.known_buckets.learn(bucket, registered.shards, self.system.now());
+        self.known_buckets.learn(bucket, registered.shards, bucket.start(), self.system.now());
         let wanted = waits.shards_for(registered.messages);
         let is_divided = wanted > registered.shards && self.divide(bucket, wanted).await;
         Ok(if is_divided { wanted } else { registered.shards })
@@ -152,7 +154,7 @@ impl<P: Ports> Worker<P> {
     async fn divide(&self, bucket: WaitBucket, shards: u16) -> bool {
         match self.wait_registry.divide(bucket, shards).await {
             Ok(()) => {
-                self.known_buckets.learn(bucket, shards, self.system.now());
+                self.known_buckets.learn(bucket, shards, bucket.start(), self.system.now());
                 true
             }
             Err(error) => {
@@ -173,7 +175,7 @@ impl<P: Ports> Worker<P> {
 }
 
 /// How many parked messages are read, sent and deleted at a time.
-const PAGE: u16 = 100;
+pub(super) const PAGE: u16 = 100;
 
 impl<P: Ports> Worker<P> {
     /// Carries out these releases, one after the other.
@@ -193,6 +195,7 @@ impl<P: Ports> Worker<P> {
     async fn release(&self, invocation: &Invocation, release: Release) -> Result<(), PortError> {
         match release {
             Release::Shard(shard) => self.drain(invocation, shard).await,
+            Release::Line(release) => self.release_line(invocation, release).await,
             Release::Bucket(bucket) => {
                 let registered = self.wait_registry.shards_of(bucket).await?;
                 // A bucket that is not registered was forgotten; a worker of an earlier release may have put something in it since.
@@ -226,11 +229,13 @@ impl<P: Ports> Worker<P> {
             if invocation.is_ending(now) {
                 return self.send_all(vec![again(shard)]).await;
             }
-            let page = parking.page(shard, PAGE).await?;
+            let page = parking.page(shard.into(), PAGE).await?;
             if page.is_empty() {
                 return Ok(());
             }
-            let sent = outbox.send(page.iter().map(|item| onward(item, now, settings)).collect()).await;
+            let sent = outbox
+                .send(page.iter().map(|item| onward(item, item.not_before.since(now), settings)).collect())
+                .await;
             let (gone, failed): (Vec<_>, Vec<_>) =
                 page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());
             parking.delete(gone.into_iter().map(|(item, _)| item.key).collect()).await?;
@@ -239,11 +244,12 @@ impl<P: Ports> Worker<P> {
     }
 }
 
-fn onward(item: &ParkedItem, now: Timestamp, settings: &Settings) -> Outgoing {
+/// A parked message on its retry queue.
+pub(super) fn onward(item: &ParkedItem, after: Duration, settings: &Settings) -> Outgoing {
     Outgoing {
-        queue: Queue::Retry(item.key.shard.bucket.lane()),
+        queue: Queue::Retry(item.key.partition.lane()),
         body: item.body.clone(),
-        delay: DelaySeconds::floor(item.not_before.since(now), settings.waits.sqs_max_delay),
+        delay: DelaySeconds::floor(after, settings.waits.sqs_max_delay),
         tenant: Some(item.tenant.clone()),
     }
 }

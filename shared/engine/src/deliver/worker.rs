@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
-use super::shards::KnownBuckets;
+use super::shards::{KnownBuckets, KnownLines};
 use crate::ports::{
-    Audiences, Clock, DeadLetterBodies, Ledger, Outbox, Parking, Policies, PortError, Protection, PushSender,
-    Quotas, Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry, WebhookSender,
+    Audiences, Clock, DeadLetterBodies, Ledger, LineRegistry, Outbox, Parking, Policies, PortError,
+    Protection, PushSender, Quotas, Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry,
+    WebhookSender,
 };
 use crate::protection::Guard;
 use crate::quota::QuotaGuard;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub switched_off_after: Duration,
     /// Whether messages to audiences that are opened now are sent by the page.
     pub audience_pages: bool,
+    /// Whether what an open breaker holds back waits in its origin's line.
+    pub origin_lines: bool,
 }
 
 /// One invocation of the function.
@@ -78,7 +81,7 @@ pub trait Ports {
     type PushSender: PushSender;
     type WebhookSender: WebhookSender;
     type Parking: Parking;
-    type WaitRegistry: WaitRegistry;
+    type WaitRegistry: WaitRegistry + LineRegistry;
     type WaitExecutions: WaitExecutions;
     type DeadLetterBodies: DeadLetterBodies;
     type Quotas: Quotas;
@@ -94,6 +97,8 @@ pub struct Worker<P: Ports> {
     pub quota_guard: QuotaGuard,
     /// Lives as long as the worker.
     pub known_buckets: KnownBuckets,
+    /// Lives as long as the worker.
+    pub known_lines: KnownLines,
     pub system: P::System,
     pub telemetry: P::Telemetry,
     pub outbox: P::Outbox,

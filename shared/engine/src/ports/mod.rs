@@ -35,7 +35,10 @@ pub use subscriptions::{
 pub use telemetry::{
     AttemptEvent, BreakerEvent, HoldsBack, PageEvent, QuarantineEvent, SentByPage, Telemetry,
 };
-pub use waits::{ParkedItem, ParkedKey, Parking, RegisteredBucket, WaitExecutions, WaitRegistry};
+pub use waits::{
+    LineRegistry, ParkedItem, ParkedKey, Parking, Partition, RegisteredBucket, RegisteredLine,
+    WaitExecutions, WaitRegistry,
+};
 
 use std::future::Future;
 use std::time::Duration;

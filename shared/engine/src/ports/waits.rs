@@ -1,17 +1,58 @@
-//! The ports to long waits: where messages lie, which buckets there are, and what ends their waits.
+//! The ports to long waits: where messages lie, which buckets and lines there are, and what ends their waits.
 
 use std::fmt;
 
 use super::{Answer, Answers};
 use redial_core::identity::{DeliveryKey, Tenant, Turn};
+use redial_core::lane::Lane;
+use redial_core::line::{Line, LineShard};
 use redial_core::time::Timestamp;
 use redial_core::wait::{Shard, WaitBucket};
+
+/// Messages that lie together and leave together. Its text is their partition key.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Partition {
+    Bucket(Shard),
+    Line(LineShard),
+}
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bucket(shard) => shard.fmt(f),
+            Self::Line(shard) => shard.fmt(f),
+        }
+    }
+}
+
+impl From<Shard> for Partition {
+    fn from(shard: Shard) -> Self {
+        Self::Bucket(shard)
+    }
+}
+
+impl From<LineShard> for Partition {
+    fn from(shard: LineShard) -> Self {
+        Self::Line(shard)
+    }
+}
+
+impl Partition {
+    /// The lane of what waits there.
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Bucket(shard) => shard.bucket.lane(),
+            Self::Line(shard) => shard.line.lane,
+        }
+    }
+}
 
 /// What a waiting message is known by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct ParkedKey {
-    pub shard: Shard,
-    /// `tenant#id#lineage#r`, and `#` with the MessageId in whose place it waits, if it was deferred.
+    pub partition: Partition,
+    /// `tenant#id#lineage#r`, and `#` with the MessageId in whose place it waits, if it was deferred. In a line, the moment until which it
+    /// waits at most stands before it (epoch ms, thirteen digits), and the MessageId is its own.
     pub sort: String,
 }
 
@@ -24,7 +65,29 @@ impl ParkedKey {
             sort.push('#');
             sort.push_str(message_id);
         }
-        Self { shard, sort }
+        Self { partition: shard.into(), sort }
+    }
+
+    /// The key of one that waits in a line, until that moment at most.
+    pub fn in_line(
+        shard: LineShard,
+        until: Timestamp,
+        key: &DeliveryKey,
+        turn: Turn,
+        message_id: &str,
+    ) -> Self {
+        let Turn { lineage, attempt } = turn;
+        let until = until.as_ms();
+        let sort = format!("{until:013}#{key}#{}#{}#{message_id}", lineage.0, attempt.0);
+        Self { partition: shard.into(), sort }
+    }
+
+    /// Until when it waits, if it is in a line.
+    pub fn until(&self) -> Option<Timestamp> {
+        match self.partition {
+            Partition::Bucket(_) => None,
+            Partition::Line(_) => self.sort.split('#').next()?.parse().ok().map(Timestamp::from_ms),
+        }
     }
 }
 
@@ -48,8 +111,8 @@ pub trait Parking: Send + Sync {
     /// Puts these in their places; putting one again changes nothing.
     fn put(&self, items: Vec<ParkedItem>) -> impl Answers<()>;
 
-    /// Up to `limit` messages of a shard, those first that were not deleted yet. Their keys are the ones to delete.
-    fn page(&self, shard: Shard, limit: u16) -> impl Answer<Vec<ParkedItem>>;
+    /// Up to `limit` messages of a partition, in the order of their keys. Their keys are the ones to delete.
+    fn page(&self, partition: Partition, limit: u16) -> impl Answer<Vec<ParkedItem>>;
 
     fn delete(&self, keys: Vec<ParkedKey>) -> impl Answer<()>;
 }
@@ -80,6 +143,35 @@ pub trait WaitRegistry: Send + Sync {
 
     /// Forgets a bucket that was found empty, unless it has changed since it was read.
     fn forget(&self, bucket: RegisteredBucket) -> impl Answer<()>;
+}
+
+/// A line that messages were put in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RegisteredLine {
+    pub line: Line,
+    /// Over how many shards its messages may lie.
+    pub shards: u16,
+    /// About how many messages were ever put in it.
+    pub messages: u64,
+    /// When it was registered last.
+    pub at: Timestamp,
+}
+
+/// Knows which lines hold messages.
+pub trait LineRegistry: Send + Sync {
+    /// Notes a line, if it is new with one shard, and adds these messages to its number; returns how it stands then.
+    fn register_line(&self, line: Line, messages: u64, now: Timestamp) -> impl Answer<RegisteredLine>;
+
+    /// Divides a line into at least so many shards, before messages are put in them.
+    fn divide_line(&self, line: Line, shards: u16) -> impl Answer<()>;
+
+    /// How a line stands; `None` if it is not registered.
+    fn line(&self, line: Line) -> impl Answer<Option<RegisteredLine>>;
+
+    fn lines(&self) -> impl Answer<Vec<RegisteredLine>>;
+
+    /// Forgets a line that was found empty, unless it has changed since it was read.
+    fn forget_line(&self, line: RegisteredLine) -> impl Answer<()>;
 }
 
 /// Ends waits in time.

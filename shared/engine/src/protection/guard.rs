@@ -152,6 +152,11 @@ impl Guard {
         Self { settings, number, known: Mutex::default() }
     }
 
+    /// Whether origins are judged by what they answer.
+    pub fn judges(&self) -> bool {
+        self.settings.judges
+    }
+
     pub(super) fn counter(&self) -> u16 {
         u16::try_from(self.number % u32::from(COUNTERS)).expect("invariant: a remainder is smaller")
     }

@@ -8,7 +8,7 @@ use redial_core::metric::Metric;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
-use redial_engine::ports::{ParkedKey, RegisteredBucket};
+use redial_engine::ports::{ParkedKey, Partition, RegisteredBucket};
 use redial_memory::PortErrorKind;
 
 use crate::harness::Harness;
@@ -78,7 +78,7 @@ fn a_bucket_that_has_no_room_is_divided_at_once() {
     harness.run_until(|it| it.state().parked.len() == 10);
     assert_eq!(harness.state().registered[&bucket()].shards, 128);
     assert_eq!(harness.count(Metric::Parked), 10, "none of them hops through the queue");
-    let used = |key: &ParkedKey| key.shard.number > 0;
+    let used = |key: &ParkedKey| number(key) > 0;
     assert!(harness.state().parked.keys().filter(|key| used(key)).count() > 5);
     harness.run();
     assert_eq!(harness.state().sent.len(), 10);
@@ -92,7 +92,7 @@ fn a_bucket_that_cannot_be_divided_goes_on_with_its_shards() {
         harness.push_many("m", 10, DUE);
         harness.memory.fail("divide", 1, kind);
         harness.run_until(|it| it.state().parked.len() == 10);
-        assert!(harness.state().parked.keys().all(|key| key.shard.number == 0), "{kind:?}");
+        assert!(harness.state().parked.keys().all(|key| number(key) == 0), "{kind:?}");
         harness.run();
         assert_eq!(harness.state().sent.len(), 10, "{kind:?}");
     }
@@ -109,7 +109,7 @@ fn two_releases_that_divide_differently_share_a_bucket() {
         let mut state = harness.state();
         state.registered.get_mut(&bucket()).expect("registered").shards = 128;
         let (_, mut item) = state.parked.pop_first().expect("ten");
-        item.key.shard = bucket().shards(128).last().expect("128 shards");
+        item.key.partition = bucket().shards(128).last().expect("128 shards").into();
         state.parked.insert(item.key.clone(), item);
     }
     // This worker still knows of one shard.
@@ -127,7 +127,7 @@ fn a_bucket_of_an_earlier_release_is_spread_over_its_shards() {
     harness.state().registered.insert(bucket(), registered);
     harness.push_many("m", 20, DUE);
     harness.run_until(|it| it.state().parked.len() == 20);
-    assert!(harness.state().parked.keys().any(|key| key.shard.number > 64));
+    assert!(harness.state().parked.keys().any(|key| number(key) > 64));
     harness.run();
     assert_eq!(harness.state().sent.len(), 20);
 }
@@ -143,4 +143,10 @@ fn a_put_that_ends_after_its_bucket_s_release_releases_its_own_shards() {
     harness.run_without_executions();
     assert_eq!(harness.state().sent.len(), 3);
     assert_eq!(harness.effects("page"), 2, "the shard is read until it is empty, and no other");
+}
+
+/// The shard of its bucket that a message lies in.
+fn number(key: &ParkedKey) -> u16 {
+    let Partition::Bucket(shard) = &key.partition else { panic!("it waits for a time: {key:?}") };
+    shard.number
 }

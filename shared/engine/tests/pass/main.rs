@@ -12,6 +12,7 @@ mod events;
 mod hanging;
 mod harness;
 mod http_api;
+mod lines;
 mod neighbours;
 mod openings;
 mod outages;

@@ -12,6 +12,7 @@ mod crowd;
 mod ends;
 mod grafts;
 mod hostile;
+mod lines;
 pub mod mutant;
 pub mod nursery;
 mod operators;
@@ -31,6 +32,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         records::MUTANTS,
         batches::MUTANTS,
         waits::MUTANTS,
+        lines::MUTANTS,
         ends::MUTANTS,
         quarantine::MUTANTS,
         audiences::MUTANTS,

@@ -12,8 +12,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "an open breaker holds nothing back",
         rule: "while a breaker is open, nothing is sent",
         file: ADMISSION,
-        find: "                self.hold(mine, lined_up.unwrap_or(soon), lined_up.is_none().then_some(far), rng);\n",
-        replace: "                let _ = (mine, lined_up);\n",
+        find: "                    None => self.line_up(circuit, mine, soon, far, rng),\n",
+        replace: "                    None => {}\n",
     },
     Mutant {
         name: "a half-open breaker holds nothing back",
@@ -26,8 +26,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a paused origin gets everything",
         rule: "an origin that asked all to stay away gets nothing",
         file: BREAKER,
-        find: "                Decision::Later { soon, far: soon }\n",
-        replace: "                let _ = soon;\n                Decision::Go\n",
+        find: "                Decision::Later { soon: Span { from: until, width: RAMP } }\n",
+        replace: "                let _ = until;\n                Decision::Go\n",
     },
     Mutant {
         name: "a state is believed for ever",

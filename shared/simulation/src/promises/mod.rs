@@ -9,6 +9,7 @@ mod ends;
 mod events;
 mod hostile;
 mod lateness;
+mod lines;
 mod operators;
 mod passes;
 mod posts;
@@ -22,6 +23,7 @@ use redial_core::metric::Metric;
 use crate::situations::Situation;
 use crate::watch::{Memo, Releases};
 
+pub(crate) use lines::Lines;
 pub(crate) use remains::Remains;
 
 /// How many calls of AWS a message that is received or parked may cost. The most that was seen is ten.
@@ -48,10 +50,11 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     if !is_quiet {
         memo.violated(format!(
-            "it is not over: {} messages, {} parked items, {} buckets",
+            "it is not over: {} messages, {} parked items, {} buckets, {} lines",
             sqs.len(),
             state.parked.len(),
-            state.registered.len()
+            state.registered.len(),
+            state.lines.len()
         ));
     }
     if !sqs.overdue.is_empty() {
@@ -65,7 +68,8 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         memo.violated(format!("{} messages are no valid ones, and {refused} were refused", remains.too_long));
     }
     // What producers and browsers ask of the HTTP API costs calls too.
-    let most = MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize + memo.api.asked);
+    let most =
+        MOST_CALLS * (sqs.received + counted(Metric::Parked) as usize + memo.api.asked) + memo.lines.calls;
     if memo.calls > most {
         let calls = memo.calls;
         memo.violated(format!(

@@ -6,7 +6,7 @@ use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::message::QueueKind;
 use redial_core::time::{Timestamp, Ttl};
-use redial_engine::ports::{ClaimAnswer, ParkedItem, PortError};
+use redial_engine::ports::{ClaimAnswer, ParkedItem, Partition, PortError};
 
 use crate::pass::{Held, Pass, read};
 use crate::situations::Situation;
@@ -196,9 +196,17 @@ impl Memo {
     pub(crate) fn parks(&mut self, by: &str, item: &ParkedItem, now: Timestamp) {
         let stored = Stored::sent("", &item.body, now);
         let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
-        self.punctual.is_parked(&message, &travel, item.key.shard.bucket, now);
-        if item.key.shard.number > 0 {
-            self.situations.saw(Situation::Divided);
+        match &item.key.partition {
+            Partition::Bucket(shard) => {
+                self.punctual.is_parked(&message, &travel, shard.bucket, now);
+                if shard.number > 0 {
+                    self.situations.saw(Situation::Divided);
+                }
+            }
+            Partition::Line(_) => {
+                // It is due when its origin is.
+                self.punctual.is_due(message.key(), travel.turn, Timestamp::from_ms(i64::MAX), now);
+            }
         }
         let source = travel.deferred_from.clone();
         let Some(pass) = self.passes.get_mut(by) else { return };

@@ -24,7 +24,7 @@ pub const NEW_KEY: &str = "new";
 const EFFECTS: u32 = 24;
 
 /// What sweeps begin with, every five minutes for days: not worth a line.
-const SWEEPS_LOOK: [&str; 3] = ["begun_before", "open_windows", "delete_absent_bodies"];
+const SWEEPS_LOOK: [&str; 4] = ["begun_before", "lines", "open_windows", "delete_absent_bodies"];
 
 /// How a worker dies at an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

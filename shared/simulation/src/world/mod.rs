@@ -26,7 +26,7 @@ use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_engine::cleanup::{self, Sweep};
-use redial_engine::deliver::{self, KnownBuckets};
+use redial_engine::deliver::{self, KnownBuckets, KnownLines};
 use redial_engine::http_api::Answer;
 use redial_engine::ports::{Acknowledged, PortError};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
@@ -273,6 +273,7 @@ impl World {
             waits,
             hash_keys: self.hash_keys(),
             audience_pages: scenario.audiences.by_the_page,
+            origin_lines: true,
             ..memory::dispatch_settings()
         };
         let of = || memory.clone();
@@ -312,6 +313,7 @@ impl World {
             dead_letter_bodies: of(),
             quota_guard: QuotaGuard::default(),
             known_buckets: KnownBuckets::default(),
+            known_lines: KnownLines::default(),
             quotas: of(),
         };
         let settings = cleanup::Settings { hash_keys: self.hash_keys(), ..memory::cleanup_settings() };
@@ -426,6 +428,7 @@ impl World {
             && self.executions.is_empty()
             && state.parked.is_empty()
             && state.registered.is_empty()
+            && state.lines.is_empty()
             && state.open_windows.is_empty()
     }
 
@@ -460,6 +463,7 @@ impl World {
                     .timeline
                     .after(every * u32::try_from(times).unwrap_or(u32::MAX), Event::Sweep(which));
                 self.look_around();
+                self.stage.watch.memo().lines_move(&self.memory.state(), which == Sweep::Waits);
                 self.sweep(which);
             }
         }

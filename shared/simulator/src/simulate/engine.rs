@@ -1,7 +1,7 @@
 //! The event loop: one policy's messages through the outage, from one moment at which something happens to the next.
 //!
-//! What happens next is the earliest of five things: answers come, an attempt's slot comes, a message that waited comes back,
-//! a new message comes, a batch is handed to a worker; at the same moment in this order. Everything that is decided is
+//! What happens next is the earliest of six things: answers come, an attempt's slot comes, a message that waited comes back,
+//! a new message comes, a batch is handed to a worker, the provider's line is looked after; at the same moment in this order. Everything that is decided is
 //! decided by `redial_core`: what an answer means, what follows, where a message waits, whether its TTL is over, whether the
 //! provider is to be spared. What is left here is carrying it out on a virtual clock, as dispatch does on the real one; neither
 //! queues nor ledger take any time. Slots and batches are there only if the scenario has workers; without them every message
@@ -98,7 +98,8 @@ impl<'a> Engine<'a> {
         let back = self.waiting.next_at();
         let arrival = (self.arrived < self.scenario.messages()).then(|| self.scenario.arrival(self.arrived));
         let batch = self.fleet.as_ref().and_then(Fleet::closes_at);
-        let Some(now) = [answer, slot, back, arrival, batch].into_iter().flatten().min() else {
+        let line = self.fleet.as_ref().and_then(Fleet::line_looked_after_at);
+        let Some(now) = [answer, slot, back, arrival, batch, line].into_iter().flatten().min() else {
             return false;
         };
         if answer == Some(now) {
@@ -115,8 +116,12 @@ impl<'a> Engine<'a> {
             let message = Message { number: self.arrived, attempt: Attempt::FIRST, due: now, held: false };
             self.arrived += 1;
             self.receive(message, now);
-        } else {
+        } else if batch == Some(now) {
             self.admit(now);
+        } else if let Some(fleet) = &mut self.fleet {
+            for (at, message) in fleet.look_after_line(now) {
+                self.waiting.put(at.plus(Fleet::hand_out(&mut self.rng)), Message { due: at, ..message });
+            }
         }
         true
     }
@@ -161,6 +166,13 @@ impl<'a> Engine<'a> {
                     self.tally.deferred(message.held, now);
                     let route_taken = self.wait(Message { due: at, held: true, ..message }, now);
                     self.tally.waits(&route_taken);
+                }
+                Admission::LinesUp { or_at: _ } => {
+                    self.tally.deferred(message.held, now);
+                    self.tally.lined_up();
+                    if let Some(fleet) = &mut self.fleet {
+                        fleet.line_up(Message { held: true, ..message }, now);
+                    }
                 }
                 Admission::TooLate => {
                     let plan = plan::failed(Reason::TtlExceeded, &self.contender.policy);

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use redial_core::time::Timestamp;
+use redial_core::{protection::pace::Pace, time::Timestamp};
 use serde::Serialize;
 
 use super::scenario::{Scenario, start};
@@ -38,6 +38,8 @@ pub(crate) struct Recovery {
     /// How often messages were held back before the end of the outage, and after it.
     pub(crate) deferrals_before_end: u64,
     pub(crate) deferrals_after_end: u64,
+    /// The least time of a sender that does not know the capacity and finds it by a pace that grows as Redial's, in seconds.
+    pub(crate) least_finding_s: f64,
 }
 
 impl Observed {
@@ -81,6 +83,7 @@ impl Observed {
             held: self.held,
             deferrals_before_end: self.deferrals_before,
             deferrals_after_end: self.deferrals_after,
+            least_finding_s: least_finding(backlog, u64::from(scenario.messages()) - arrived, scenario),
         })
     }
 }
@@ -102,6 +105,24 @@ fn least(backlog: u64, to_come: u64, scenario: &Scenario) -> f64 {
     // With all capacity taken by what arrives, the backlog waits for the end of the arrivals.
     let free = capacity - rate;
     if free > 0.0 { (backlog as f64 / free).min(all) } else { all }
+}
+
+/// The same with a pace that begins when the outage is over, and grows until it meets the capacity.
+fn least_finding(backlog: u64, to_come: u64, scenario: &Scenario) -> f64 {
+    let (capacity, rate) = (scenario.capacity.per_second(), scenario.rate.per_second());
+    let mut pace = Pace::default();
+    pace.outage(rate.min(capacity));
+    pace.ramp(Duration::ZERO, start());
+    let (mut left, mut to_come) = (backlog as f64, to_come as f64);
+    let mut secs = 0_u64;
+    while left > 0.0 {
+        let comes = rate.min(to_come);
+        to_come -= comes;
+        let goes = pace.expected(Duration::from_secs(secs)).map_or(capacity, |pace| pace.min(capacity));
+        left += comes - goes;
+        secs += 1;
+    }
+    secs as f64
 }
 
 #[cfg(test)]
@@ -153,6 +174,19 @@ mod tests {
         ] {
             let scenario = Scenario { capacity: rate(capacity), ..flow() };
             assert_eq!(least(backlog, to_come, &scenario), secs, "{capacity}, {to_come}");
+        }
+    }
+
+    #[test]
+    fn a_sender_that_has_to_find_the_capacity_needs_longer() {
+        // The ramp takes half a minute to what came before, and what is beyond that is found by a hundredth more a second.
+        for (backlog, capacity, secs) in
+            [(3_000, "300/s", 80..=100), (0, "300/s", 0..=0), (3_000, "101/s", 90..=6_000)]
+        {
+            let scenario = Scenario { capacity: rate(capacity), ..flow() };
+            let found = least_finding(backlog, 6_000, &scenario);
+            assert!(secs.contains(&(found as u64)), "{capacity}: {found}");
+            assert!(found >= least(backlog, 6_000, &scenario), "{capacity}: {found}");
         }
     }
 

@@ -151,8 +151,10 @@ fn recovered(figures: &Figures) -> Option<String> {
         figures.name, it.backlog
     );
     if let Some(drained) = it.drained_after_s {
-        let (drained, least) = (duration_of(drained), duration_of(it.least_s));
-        words.push_str(&format!(" drained after {drained} (the capacity allows {least})"));
+        let [drained, least, finding] = [drained, it.least_s, it.least_finding_s].map(duration_of);
+        words.push_str(&format!(
+            " drained after {drained} (the capacity allows {least}, and {finding} where it has to be found)"
+        ));
     }
     if it.held > 0 {
         let each = (it.deferrals_before_end + it.deferrals_after_end) as f64 / it.held as f64;
@@ -277,13 +279,14 @@ web-push+full brings the fewest, 1500."
             held: 490_000,
             deferrals_before_end: 1_500_000,
             deferrals_after_end: 705_000,
+            least_finding_s: 320.0,
         };
         let figures = Figures { recovery: Some(recovery), ..figures("a", 1) };
         assert_eq!(
             recovered(&figures).as_deref(),
             Some(
                 "a: first traffic 18.2s after the outage, a backlog of 300000 messages drained after 6m 23s \
-                 (the capacity allows 3m 20s), 490000 messages held back 4.5 times each."
+                 (the capacity allows 3m 20s, and 5m 20s where it has to be found), 490000 messages held back 4.5 times each."
             )
         );
     }

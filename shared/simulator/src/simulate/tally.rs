@@ -56,6 +56,11 @@ impl Tally {
         }
     }
 
+    /// A message waits in the provider's line.
+    pub(super) fn lined_up(&mut self) {
+        self.waits_parked += 1;
+    }
+
     pub(super) fn deferred(&mut self, was_held: bool, now: Timestamp) {
         self.deferrals += 1;
         self.recovery.deferred(was_held, now);

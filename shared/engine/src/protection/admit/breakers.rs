@@ -7,7 +7,7 @@ use rand::{Rng, RngExt};
 
 use super::super::guard::KnownOrigin;
 use super::super::seen::ProbeOf;
-use super::{Admission, Round};
+use super::{Admission, Ask, Round};
 use crate::ports::Protection;
 use redial_core::protection::breaker::{Decision, FAST_FROM_SECS, Rule, Span};
 use redial_core::protection::spread::{Concerned, Trouble};
@@ -109,9 +109,12 @@ impl<P: Protection> Round<'_, P> {
                     self.decided[at] = self.later(at, pause, None, rng);
                 }
             }
-            Word::Breaker(Decision::Later { soon, far }, _) => {
-                let lined_up = self.line_up(circuit, mine.len(), soon, far).await;
-                self.hold(mine, lined_up.unwrap_or(soon), lined_up.is_none().then_some(far), rng);
+            Word::Breaker(Decision::Later { soon }, _) => self.hold(mine, soon, None, rng),
+            Word::Breaker(Decision::LinesUp { soon, far }, _) => {
+                match self.looks_soon(circuit, mine.len(), soon, far).await {
+                    Some(soon) => self.hold(mine, soon, None, rng),
+                    None => self.line_up(circuit, mine, soon, far, rng),
+                }
             }
             Word::Breaker(Decision::Probes { left, since, may_be_last, soon }, asked_per_second) => {
                 let candidates = self.candidates(&mine, may_be_last);
@@ -141,7 +144,10 @@ impl<P: Protection> Round<'_, P> {
                 }
                 (Word::Pause { only_last_retries: !OWN.is_broken_by(own) }, mine)
             }
-            decision @ (Decision::Go | Decision::Probes { .. } | Decision::Later { .. }) => {
+            decision @ (Decision::Go
+            | Decision::Probes { .. }
+            | Decision::Later { .. }
+            | Decision::LinesUp { .. }) => {
                 mine.retain(|at| it.state.concerns(place(*at)));
                 (Word::Breaker(decision, it.state.asked_per_second(self.now)), mine)
             }
@@ -151,20 +157,23 @@ impl<P: Protection> Round<'_, P> {
     /// When messages look again that wait for an origin: `None` if they are so many that most of them look later. Were it always soon,
     /// each of a growing number of messages would look once a cooldown, and the cost of a dead origin would grow with the square of
     /// time. So they take places in a line that moves at [`LOOKS_PER_SECOND`], until it is so long that it ends when the others look.
-    async fn line_up(&mut self, circuit: &Circuit, waiting: usize, soon: Span, far: Span) -> Option<Span> {
-        if far.end() <= soon.end() {
-            return Some(soon);
-        }
+    async fn looks_soon(&mut self, circuit: &Circuit, waiting: usize, soon: Span, far: Span) -> Option<Span> {
+        let end = match circuit {
+            // The others wait in the origin's line.
+            Circuit::Origin(_) => soon.end(),
+            Circuit::Recipient(_) if far.end() <= soon.end() => return Some(soon),
+            Circuit::Recipient(_) => far.end(),
+        };
         let crowded = self.guard.known().of(circuit).and_then(|it| it.crowded);
         if crowded == Some(soon.from) {
             return None;
         }
         let key = TokenBucket::Waiting(circuit.to_string()).key();
         let places = u32::try_from(waiting).unwrap_or(u32::MAX);
-        let request = Request::new(key, places, LOOKS_PER_SECOND, Some(far.end()), soon.from);
+        let request = Request::new(key, places, LOOKS_PER_SECOND, Some(end), soon.from);
         match self.store.lease(request.clone()).await {
             Ok(Answer::Leased { begin }) => {
-                let width = begin.plus(request.span).since(soon.from).min(far.end().since(soon.from));
+                let width = begin.plus(request.span).since(soon.from).min(end.since(soon.from));
                 Some(Span { width: width.max(soon.width), ..soon })
             }
             Ok(Answer::Empty { .. }) => {
@@ -190,6 +199,28 @@ impl<P: Protection> Round<'_, P> {
         let ask = &self.asks[at];
         let at = wake::far_or_soon(soon, far, ask.rank, ask.deadline, rng)?;
         Some(Admission::Later { at })
+    }
+
+    /// These wait in their origin's line; those that are urgent, or have little time, look again by themselves, and so do all that one
+    /// recipient's breaker holds back.
+    fn line_up(
+        &mut self,
+        circuit: &Circuit,
+        waiting: Vec<usize>,
+        soon: Span,
+        far: Span,
+        rng: &mut (dyn Rng + Send),
+    ) {
+        let has_line = matches!(circuit, Circuit::Origin(_));
+        for at in waiting {
+            let Ask { rank, deadline, .. } = self.asks[at];
+            let lines_up = has_line && wake::may_wait(soon, far, rank, deadline);
+            let later = self.later(at, soon, Some(far), rng);
+            self.decided[at] = Some(match later {
+                Some(Admission::Later { at: or_at }) if lines_up => Admission::LinesUp { or_at },
+                later => later.unwrap_or(Admission::TooLate),
+            });
+        }
     }
 
     fn hold(&mut self, held: Vec<usize>, soon: Span, far: Option<Span>, rng: &mut (dyn Rng + Send)) {

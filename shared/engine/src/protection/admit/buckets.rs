@@ -11,7 +11,7 @@ use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::pace::{Pace, SLOWEST};
 use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
-use redial_core::protection::wake;
+use redial_core::protection::wake::{self, Rank};
 use redial_core::protection::{Circuit, OriginState};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
@@ -80,6 +80,17 @@ pub(super) struct Probe {
 }
 
 impl Slots {
+    /// Whether this message waits in its origin's line if the bucket has no slot: after an outage, unless it is urgent.
+    fn has_line(&self, bucket: &TokenBucket, ask: &Ask) -> bool {
+        let follows_outage = match self.soon {
+            Some(Soon::Pace(pace)) => pace.out_for().is_some(),
+            Some(Soon::Same(_)) | None => false,
+        };
+        follows_outage
+            && ask.rank != Rank::First
+            && matches!(bucket, TokenBucket::Origin(of) if of == ask.origin.as_str())
+    }
+
     /// As many as an operator has set.
     fn set(per_second: f64) -> Self {
         Self { per_second, soon: None }
@@ -113,7 +124,16 @@ impl<P: Protection> Round<'_, P> {
         }
         let mut held: HashMap<&Origin, u64> = HashMap::new();
         for ((bucket, tenant), (slots, mine)) in turned_away {
-            self.queue(&bucket, &tenant, slots, &mine, rng).await;
+            let (line, queue): (Vec<usize>, Vec<usize>) =
+                mine.iter().partition(|at| slots.has_line(&bucket, &self.asks[**at]));
+            for at in line {
+                let or_at = wake::queued(self.now.plus(LONGEST_QUEUE), self.now, self.asks[at].deadline);
+                let lines_up = or_at.map(|or_at| Admission::LinesUp { or_at });
+                self.decided[at] = Some(lines_up.unwrap_or(Admission::TooLate));
+            }
+            if !queue.is_empty() {
+                self.queue(&bucket, &tenant, slots, &queue, rng).await;
+            }
             mine.iter().for_each(|at| *held.entry(&self.asks[*at].origin).or_default() += 1);
         }
         held.iter().for_each(|(origin, n)| self.guard.note_held(origin, *n, self.now));

@@ -69,6 +69,8 @@ pub enum Admission {
     },
     /// It comes back then, and has used no attempt.
     Later { at: Timestamp },
+    /// It waits in its origin's line, or comes back then if it cannot; it has used no attempt.
+    LinesUp { or_at: Timestamp },
     /// It would be over by then.
     TooLate,
 }

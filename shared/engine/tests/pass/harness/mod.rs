@@ -24,7 +24,7 @@ use redial_core::time::Timestamp;
 use redial_core::wait::Release;
 use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{Incoming, Invocation, Settings, return_all};
-use redial_engine::ports::{Clock, PortError, Randomness, Receipt, StoredOrigin};
+use redial_engine::ports::{Clock, Partition, PortError, Randomness, Receipt, StoredOrigin};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
 use redial_memory::{self as memory, Calls, CleanupWorker, Death, DispatchWorker, Memory, Outage};
 
@@ -235,6 +235,9 @@ impl Harness {
         self.clean_all();
         self.collect();
         let now = self.now();
+        if self.holds_in_lines() {
+            self.next_sweep = self.next_sweep.min(now.plus(Duration::from_secs(60)));
+        }
         if self.next_sweep <= now {
             self.next_sweep = now.plus(Duration::from_secs(300));
             self.sweep(Sweep::Waits);
@@ -264,8 +267,9 @@ impl Harness {
         }
         let bucket = self.state().executions.iter().map(|bucket| bucket.start()).min();
         let message = self.queued.iter().map(|message| message.visible_at).min();
-        // Late buckets are the sweep's.
-        let sweep = (!self.state().registered.is_empty()).then_some(self.next_sweep);
+        // Late buckets are the sweep's, and what time changes of lines.
+        let is_swept = !self.state().registered.is_empty() || self.holds_in_lines();
+        let sweep = is_swept.then_some(self.next_sweep);
         // What cleanup could not deal with waits for its queue's visibility time-out.
         let is_left = !self.dead_letters.is_empty() || !self.quarantined.is_empty();
         let cleanup = is_left.then(|| self.now().plus(Duration::from_secs(60)));
@@ -280,6 +284,10 @@ impl Harness {
             self.enqueue(Release::Bucket(bucket).to_body(), QueueKind::Retry, bucket.lane(), now);
         }
         true
+    }
+
+    pub(crate) fn holds_in_lines(&self) -> bool {
+        self.state().parked.keys().any(|key| matches!(key.partition, Partition::Line(_)))
     }
 
     fn collect(&mut self) {

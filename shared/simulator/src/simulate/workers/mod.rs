@@ -23,6 +23,7 @@
 //!   as late for everyone.
 //! - All messages go to one origin and are of the same rank.
 
+mod line;
 mod store;
 
 use std::{ops::RangeInclusive, time::Duration};
@@ -32,16 +33,18 @@ use rand::{RngExt as _, rngs::StdRng};
 use redial_core::{
     endpoint::Origin,
     identity::{Attempt, Tenant},
-    protection::{Count, Place, Rank, Whose},
+    protection::{Circuit, Count, OriginState, Place, Rank, Whose},
     time::Timestamp,
     verdict::{Retry, Verdict},
 };
+use redial_engine::ports::Protection as _;
 use redial_engine::protection::{Admission, Ask, Guard, ProbeOf, Seen, Settings};
 
 use super::{
     calendar::Calendar,
     scenario::{Contender, Message, Scenario, Workers},
 };
+use line::Line;
 use store::Store;
 
 /// How many messages a worker gets at once (the event source mappings' BatchSize).
@@ -84,6 +87,7 @@ pub(super) struct Fleet<'a> {
     closes_at: Timestamp,
     /// Those that were admitted, by the moment of their attempts.
     slots: Calendar<(Message, Turn)>,
+    line: Line,
 }
 
 impl<'a> Fleet<'a> {
@@ -98,6 +102,7 @@ impl<'a> Fleet<'a> {
             gathered: Vec::with_capacity(BATCH),
             closes_at: Timestamp::default(),
             slots: Calendar::new(),
+            line: Line::default(),
         }
     }
 
@@ -133,6 +138,29 @@ impl<'a> Fleet<'a> {
         }
     }
 
+    pub(super) fn line_up(&mut self, message: Message, now: Timestamp) {
+        let state = self.state(now);
+        self.line.join(message, self.scenario.deadline(message, self.contender), &state, now);
+    }
+
+    /// The provider's, as it is.
+    fn state(&self, now: Timestamp) -> OriginState {
+        self.store.is_at(now);
+        let circuit = Circuit::Origin(self.origin.clone());
+        let (stored, _) = at_once(self.store.look(&circuit)).expect("invariant: the store never fails");
+        stored.state
+    }
+
+    pub(super) fn line_looked_after_at(&self) -> Option<Timestamp> {
+        self.line.looked_after_at()
+    }
+
+    /// Those that leave the provider's line, and when they come back.
+    pub(super) fn look_after_line(&mut self, now: Timestamp) -> Vec<(Timestamp, Message)> {
+        let state = self.state(now);
+        self.line.look_after(&state, now)
+    }
+
     /// Hands the batch to a worker, who decides on it.
     pub(super) fn admit(&mut self, now: Timestamp, rng: &mut StdRng) -> Vec<Admitted> {
         let batch = std::mem::take(&mut self.gathered);
@@ -145,7 +173,7 @@ impl<'a> Fleet<'a> {
             worker,
             probe: match admission {
                 Admission::Go { probe, .. } => *probe,
-                Admission::Later { .. } | Admission::TooLate => None,
+                Admission::Later { .. } | Admission::LinesUp { .. } | Admission::TooLate => None,
             },
         };
         let admitted = batch.into_iter().zip(admissions);
@@ -165,7 +193,10 @@ impl<'a> Fleet<'a> {
             let worker = batch[0].0.worker;
             let seen =
                 batch.iter().map(|(turn, message, verdict)| self.seen(*turn, *message, verdict)).collect();
-            at_once(self.guards[worker].learn(&self.store, seen, now, rng));
+            let changes = at_once(self.guards[worker].learn(&self.store, seen, now, rng));
+            if !changes.transitions.is_empty() {
+                self.line.changed(now);
+            }
         }
     }
 

@@ -100,8 +100,8 @@ fn a_blip_of_a_second_opens_nothing() {
 }
 
 /// Ten minutes in full swing, with what is shared two seconds late, and messages that keep coming: traffic within half a minute and a
-/// twentieth of that time, no more than a fifth above the capacity, and the backlog within twice the least time. Each message that had to
-/// wait was held back five times at most, on average.
+/// twentieth of that time, no more than a fifth above the capacity, and the backlog within 1.3 times the least time of a sender that does
+/// not know the capacity. Each message that had to wait was held back twice at most, on average.
 #[test]
 fn traffic_comes_back_soon_after_an_outage_and_not_at_once() {
     let scenario = Scenario { tenants: Tenants::one(660_000), ..outage("500/s", "2m..12m", 1) };
@@ -109,8 +109,11 @@ fn traffic_comes_back_soon_after_an_outage_and_not_at_once() {
     let recovery = figures.recovery.clone().expect("workers and an outage");
     assert!(recovery.first_traffic_after_s.is_some_and(|secs| secs <= 60.0), "{recovery:?}");
     assert!(figures.peak_after_outage_per_second.is_some_and(|peak| peak <= MOST_PER_SECOND), "{recovery:?}");
-    assert!(recovery.drained_after_s.is_some_and(|secs| secs <= 2.0 * recovery.least_s), "{recovery:?}");
+    assert!(
+        recovery.drained_after_s.is_some_and(|secs| secs <= 1.3 * recovery.least_finding_s),
+        "{recovery:?}"
+    );
     let deferrals = recovery.deferrals_before_end + recovery.deferrals_after_end;
-    assert!(deferrals <= 5 * recovery.held, "{recovery:?}");
+    assert!(deferrals <= 2 * recovery.held, "{recovery:?}");
     assert_eq!(figures.sent, 660_000);
 }

@@ -1,0 +1,353 @@
+//! The lines of origins: what an open breaker holds back waits in one until the origin may be sent to again ([`redial_core::line`]).
+//!
+//! No message is forgotten in a line. It is registered before anything lies in it, and once the messages are there the origin's state is
+//! read consistently: if the origin lets messages go by then, the worker that put them releases the line, because whoever closed the
+//! breaker may have released it before. Who closes a breaker releases its lines, and a sweep each minute looks after all that are
+//! registered: it is the net under every release that is lost, and the only one to notice what time alone changes.
+//!
+//! A release reads the origin's state for each page. While the origin holds messages back it sends none but those whose time is over, and
+//! a few as probes if nothing else comes; while its pace is limited, as many as the pace has room for in the next ten seconds. What several
+//! releases send together is limited, too: they take places in one shared bucket. A page is deleted only after it was sent: a worker that
+//! dies between the two sends it twice, and the claim drops the second.
+
+use std::time::Duration;
+
+use super::acknowledgements::{Acknowledgement, Acknowledgements};
+use super::shards::Ask;
+use super::waits::{PAGE, onward};
+use super::worker::{Invocation, Ports, Worker};
+use crate::ports::{
+    Clock, LineRegistry, Outbox, ParkedItem, ParkedKey, Parking, Partition, PortError, Protection, Telemetry,
+};
+use crate::protection::Transition;
+use redial_core::identity::{DeliveryKey, Turn};
+use redial_core::lane::Lane;
+use redial_core::line::{Line, LineRelease, LineShard, RANKS, REMEMBERED};
+use redial_core::metric::Metric;
+use redial_core::protection::breaker::Phase;
+use redial_core::protection::line::{LOT, LetsGo};
+use redial_core::protection::token_bucket::{Answer, Request, TokenBucket};
+use redial_core::protection::{Circuit, Rank};
+use redial_core::queue::{Outgoing, Queue};
+use redial_core::route::DelaySeconds;
+use redial_core::time::Timestamp;
+use redial_core::wait::Release;
+
+/// A shard is looked after no more often than this: of many releases that come together, two are enough.
+const TURN: Duration = Duration::from_secs(5);
+
+/// A message leaves its line this long before the end of its time, so that the end is noticed in time.
+const LEAVES_BEFORE: Duration = Duration::from_secs(60);
+
+/// A message that is to wait in a line.
+pub(super) struct InLine {
+    pub(super) place: usize,
+    pub(super) line: Line,
+    pub(super) rank: Rank,
+    /// Until when it waits at most.
+    pub(super) until: Timestamp,
+    pub(super) delivery: DeliveryKey,
+    pub(super) turn: Turn,
+    /// The SQS message that it is. What has left a line and joins it again is another: its former place may still be deleted.
+    pub(super) message_id: String,
+    /// When it looks again if the line cannot take it.
+    pub(super) or_at: Timestamp,
+    /// The travelling body. Never log it.
+    pub(super) body: String,
+}
+
+impl InLine {
+    fn item(&self, shards: u16, now: Timestamp) -> ParkedItem {
+        let Self { line, rank, delivery, turn, message_id, .. } = self;
+        let shard = line.shard_of(delivery, *rank, shards);
+        ParkedItem {
+            key: ParkedKey::in_line(shard, self.until, delivery, *turn, message_id),
+            tenant: delivery.tenant.clone(),
+            not_before: now,
+            body: self.body.clone(),
+        }
+    }
+
+    /// The same message on its retry queue.
+    fn queued(&self, now: Timestamp) -> Outgoing {
+        Outgoing {
+            queue: Queue::Retry(self.line.lane),
+            body: self.body.clone(),
+            delay: DelaySeconds::floor(self.or_at.since(now), DelaySeconds::MOST),
+            tenant: Some(self.delivery.tenant.clone()),
+        }
+    }
+}
+
+impl<P: Ports> Worker<P> {
+    pub(super) async fn line_up(&self, mut waiting: Vec<InLine>) -> Acknowledgements {
+        let Self { system, telemetry, .. } = self;
+        let mut acknowledgements = Acknowledgements::default();
+        let mut refused = Vec::new();
+        waiting.sort_by(|one, other| one.line.cmp(&other.line));
+        for own in waiting.chunk_by(|one, other| one.line == other.line) {
+            let line = &own[0].line;
+            let put = self.put_in_line(line, own, system.now()).await;
+            let (stored, throttled): (Vec<_>, Vec<_>) = own.iter().zip(put).partition(|(_, put)| put.is_ok());
+            for (it, put) in throttled {
+                match put {
+                    Err(error) if !error.throttled => acknowledgements.failed(it.place, error, telemetry),
+                    Ok(()) | Err(_) => refused.push(it),
+                }
+            }
+            if stored.is_empty() {
+                continue;
+            }
+            telemetry.count(Metric::Parked, stored.len() as u64);
+            let released = self.release_if_it_lets_go(line).await;
+            let acknowledged = stored.into_iter().map(|(it, _)| it.place);
+            acknowledgements
+                .extend(acknowledged.map(|place| (place, Acknowledgement::of(released.clone(), telemetry))));
+        }
+        let now = system.now();
+        let queued = refused.into_iter().map(|it| (it.place, it.queued(now)));
+        acknowledgements.extend(self.send(queued.collect()).await);
+        acknowledgements
+    }
+
+    async fn put_in_line(&self, line: &Line, own: &[InLine], now: Timestamp) -> Vec<Result<(), PortError>> {
+        match self.shards_for_line(line, own.len() as u64, now).await {
+            Ok(shards) => self.parking.put(own.iter().map(|it| it.item(shards, now)).collect()).await,
+            Err(error) => vec![Err(error); own.len()],
+        }
+    }
+
+    /// Over how many shards messages are spread that are about to be put in this line. It is registered with them.
+    async fn shards_for_line(&self, line: &Line, messages: u64, now: Timestamp) -> Result<u16, PortError> {
+        let waits = &self.settings.waits;
+        let messages = match self.known_lines.ask(line, messages, waits.shards, now) {
+            Ask::Known(shards) => return Ok(shards),
+            Ask::Report(messages) => messages,
+        };
+        let registered = self.wait_registry.register_line(line.clone(), messages, now).await?;
+        let wanted = waits.shards_for(registered.messages).max(registered.shards);
+        if wanted > registered.shards {
+            self.wait_registry.divide_line(line.clone(), wanted).await?;
+        }
+        self.known_lines.learn(line.clone(), wanted, now.plus(REMEMBERED), now);
+        Ok(wanted)
+    }
+
+    /// Whoever closed the breaker may have released the line before these messages lay in it. If the state cannot be read, the sweep
+    /// looks after the line.
+    async fn release_if_it_lets_go(&self, line: &Line) -> Result<(), PortError> {
+        match self.lets_go(line).await {
+            Ok(LetsGo::None | LetsGo::Probes(_)) => Ok(()),
+            Ok(LetsGo::PerSecond(_) | LetsGo::All) => {
+                self.send_all(vec![Outgoing::release(Release::Line(line.clone().into()))]).await
+            }
+            Err(error) => {
+                self.telemetry.infrastructure(&error);
+                Ok(())
+            }
+        }
+    }
+
+    /// What the origin's state lets go as it is now.
+    async fn lets_go(&self, line: &Line) -> Result<LetsGo, PortError> {
+        if !self.guard.judges() {
+            return Ok(LetsGo::All);
+        }
+        let (stored, _) = self.protection.look(&Circuit::Origin(line.origin.clone())).await?;
+        Ok(stored.state.lets_go(self.system.now()))
+    }
+
+    /// Releases the lines of origins whose breakers let messages go from now on. A release that is lost is made up for by the sweep.
+    pub(super) async fn release_lines(&self, transitions: &[Transition]) {
+        let lets_go = |transition: &&Transition| {
+            matches!(transition.circuit, Circuit::Origin(_))
+                && matches!(transition.to, Phase::Ramping { .. } | Phase::Closed)
+        };
+        let lines = transitions.iter().filter(lets_go).flat_map(|transition| {
+            Lane::ALL.map(|lane| Line { lane, origin: transition.circuit.origin().clone() })
+        });
+        let releases: Vec<Outgoing> =
+            lines.map(|line| Outgoing::release(Release::Line(line.into()))).collect();
+        if releases.is_empty() {
+            return;
+        }
+        for sent in self.outbox.send(releases).await {
+            if let Err(error) = sent {
+                self.telemetry.infrastructure(&error);
+            }
+        }
+    }
+
+    /// Looks after a line, or after one of its shards.
+    pub(super) async fn release_line(
+        &self,
+        invocation: &Invocation,
+        release: LineRelease,
+    ) -> Result<(), PortError> {
+        match release.shard {
+            Some(number) => self.release_shard(invocation, release, number).await,
+            None => self.look_after(release.line).await,
+        }
+    }
+
+    async fn look_after(&self, line: Line) -> Result<(), PortError> {
+        let Some(registered) = self.wait_registry.line(line.clone()).await? else { return Ok(()) };
+        match self.lets_go(&line).await? {
+            LetsGo::None => self.end_those_over(&line, registered.shards).await,
+            LetsGo::Probes(number) => self.send_as_probes(&line, registered.shards, number).await,
+            LetsGo::PerSecond(_) | LetsGo::All => {
+                let of = |number| LineRelease { line: line.clone(), shard: Some(number), turn: None };
+                let releases =
+                    (0..registered.shards).map(|number| Outgoing::release(Release::Line(of(number))));
+                self.send_all(releases.collect()).await
+            }
+        }
+    }
+
+    /// Sends on what has waited for as long as it may: it ends, or waits on.
+    async fn end_those_over(&self, line: &Line, shards: u16) -> Result<(), PortError> {
+        let over = self.system.now().plus(LEAVES_BEFORE);
+        for shard in line.shards(shards) {
+            loop {
+                let mut page = self.parking.page(Partition::Line(shard.clone()), PAGE).await?;
+                let all = page.len();
+                page.retain(|item| item.key.until().is_none_or(|until| until <= over));
+                let leave = page.len();
+                self.let_go(page, |_| Duration::ZERO).await?;
+                if leave < all || leave < usize::from(PAGE) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a few to become probes: of different tenants, as far as the line has them.
+    async fn send_as_probes(&self, line: &Line, shards: u16, number: u32) -> Result<(), PortError> {
+        let mut chosen: Vec<ParkedItem> = Vec::new();
+        for shard in line.shards(shards) {
+            let left = (number as usize).saturating_sub(chosen.len());
+            if left == 0 {
+                break;
+            }
+            let page = self.parking.page(Partition::Line(shard), PAGE).await?;
+            let (mut others, mut same): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+            for item in page {
+                let is_new = |of: &[ParkedItem]| of.iter().all(|other| other.tenant != item.tenant);
+                if is_new(&chosen) && is_new(&others) { others.push(item) } else { same.push(item) }
+            }
+            chosen.extend(others.into_iter().chain(same).take(left));
+        }
+        self.let_go(chosen, |_| Duration::ZERO).await
+    }
+
+    async fn release_shard(
+        &self,
+        invocation: &Invocation,
+        release: LineRelease,
+        number: u16,
+    ) -> Result<(), PortError> {
+        let Self { system, .. } = self;
+        let line = &release.line;
+        if release.turn.is_none() {
+            match self.take_turn(line, number).await? {
+                Some(turn) if turn > system.now().plus(Duration::from_secs(1)) => {
+                    let delay = DelaySeconds::floor(turn.since(system.now()), DelaySeconds::MOST);
+                    let later = Release::Line(LineRelease { turn: Some(turn), ..release.clone() });
+                    return self.send_all(vec![Outgoing { delay, ..Outgoing::release(later) }]).await;
+                }
+                Some(_) => {}
+                // Another release of this shard is to come, and finds all that lies there now.
+                None => return Ok(()),
+            }
+        }
+        let again = |after: Duration| {
+            let delay = DelaySeconds::floor(after, DelaySeconds::MOST);
+            Outgoing {
+                delay,
+                ..Outgoing::release(Release::Line(LineRelease { turn: None, ..release.clone() }))
+            }
+        };
+        for rank in RANKS {
+            let partition = LineShard { line: line.clone(), rank, number };
+            loop {
+                if invocation.is_ending(system.now()) {
+                    return self.send_all(vec![again(Duration::ZERO)]).await;
+                }
+                let page = self.parking.page(partition.clone().into(), PAGE).await?;
+                if page.is_empty() {
+                    break;
+                }
+                match self.places(line, page.len()).await? {
+                    Places::None => return Ok(()),
+                    Places::Full => return self.send_all(vec![again(LOT / 2)]).await,
+                    Places::From { begin, per_second } => {
+                        let now = system.now();
+                        let after =
+                            |nth: usize| begin.since(now) + Duration::from_secs_f64(nth as f64 / per_second);
+                        self.let_go(page, after).await?;
+                    }
+                    Places::Any => self.let_go(page, |_| Duration::ZERO).await?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When a release looks after a shard; `None` if another is to come.
+    async fn take_turn(&self, line: &Line, number: u16) -> Result<Option<Timestamp>, PortError> {
+        let now = self.system.now();
+        let key = TokenBucket::Turn(line.to_string(), number).key();
+        let request = Request::new(key, 1, 1.0 / TURN.as_secs_f64(), Some(now.plus(TURN)), now);
+        Ok(match self.protection.lease(request).await? {
+            Answer::Leased { begin } => Some(begin),
+            Answer::Empty { .. } => None,
+        })
+    }
+
+    /// Places for so many messages among those that leave a line.
+    async fn places(&self, line: &Line, number: usize) -> Result<Places, PortError> {
+        let per_second = match self.lets_go(line).await? {
+            LetsGo::None | LetsGo::Probes(_) => return Ok(Places::None),
+            LetsGo::All => return Ok(Places::Any),
+            LetsGo::PerSecond(per_second) => per_second,
+        };
+        let now = self.system.now();
+        let key = TokenBucket::Line(line.to_string()).key();
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let request = Request::new(key, number, per_second, Some(now.plus(LOT)), now);
+        Ok(match self.protection.lease(request).await? {
+            Answer::Leased { begin } => Places::From { begin, per_second },
+            Answer::Empty { .. } => Places::Full,
+        })
+    }
+
+    /// Sends these to their retry queue, each after so long by its number, and deletes those that were sent.
+    async fn let_go(
+        &self,
+        page: Vec<ParkedItem>,
+        after: impl Fn(usize) -> Duration,
+    ) -> Result<(), PortError> {
+        if page.is_empty() {
+            return Ok(());
+        }
+        let delayed = |(nth, item): (usize, &ParkedItem)| onward(item, after(nth), &self.settings);
+        let sent = self.outbox.send(page.iter().enumerate().map(delayed).collect()).await;
+        let (gone, failed): (Vec<_>, Vec<_>) = page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());
+        self.parking.delete(gone.into_iter().map(|(item, _)| item.key).collect()).await?;
+        failed.into_iter().next().map_or(Ok(()), |(_, failed)| failed)
+    }
+}
+
+/// Places for a page of messages that leave a line.
+enum Places {
+    /// The origin holds messages back.
+    None,
+    /// The next ten seconds' are taken.
+    Full,
+    From {
+        begin: Timestamp,
+        per_second: f64,
+    },
+    Any,
+}

@@ -1,0 +1,155 @@
+//! Messages wait in the line of an origin that is out, and leave it when the origin is back.
+
+use std::time::Duration;
+
+use redial_core::ledger::State;
+use redial_core::metric::Metric;
+use redial_core::protection::OriginState;
+use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
+use redial_engine::ports::{Partition, StoredOrigin};
+use redial_engine::protection::{Guard, Settings};
+use redial_memory::senders::answered;
+use redial_memory::{Death, PortErrorKind};
+
+use crate::harness::{Harness, origin};
+use crate::protection::PUSH_SERVICE;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A breaker that an operator has opened for an hour, with so many messages in its line.
+fn held(messages: usize) -> Harness {
+    let mut harness = Harness::new();
+    harness.open_breaker(&origin(PUSH_SERVICE), HOUR);
+    harness.push_many("m", messages, r#","ttl":86400"#);
+    harness.run_until(|it| it.count(Metric::Deferred) >= messages as u64);
+    harness
+}
+
+/// The origin is well from now on, and nobody says so.
+fn is_well(harness: &Harness) {
+    let stored = StoredOrigin { state: OriginState::default(), version: 2 };
+    harness.state().origins.insert(origin(PUSH_SERVICE), stored);
+}
+
+/// How many wait in lines.
+fn waiting(harness: &Harness) -> usize {
+    harness.state().parked.keys().filter(|key| matches!(key.partition, Partition::Line(_))).count()
+}
+
+fn after(harness: &Harness, secs: u64) -> Timestamp {
+    harness.now().plus(Duration::from_secs(secs))
+}
+
+#[test]
+fn messages_wait_in_a_line_without_looking_and_are_sent_after_the_breaker_closes() {
+    let mut harness = held(60);
+    let (in_line, posts) = (waiting(&harness), harness.state().sent.len());
+    assert!((40..=60).contains(&in_line) && posts == 0, "{in_line} wait, {posts} posts");
+    let opened = harness.now();
+    harness.run_to(opened.plus(HOUR));
+    assert_eq!((waiting(&harness), harness.state().sent.len()), (in_line, 0));
+    harness.run();
+    assert!(harness.all_are("m", 60, State::Sent) && harness.state().sent.len() == 60);
+    let took = harness.now().since(opened.plus(HOUR)).as_secs();
+    let deferred = harness.count(Metric::Deferred);
+    println!("all were sent {took} s after the cooldown; {deferred} deferrals of 60 messages");
+    assert!(took < 15 * 60 && deferred <= 3 * 60, "{took} s, {deferred}");
+    assert!(harness.state().lines.is_empty(), "it is forgotten");
+}
+
+#[test]
+fn a_message_that_joins_after_the_breaker_closed_releases_its_line() {
+    let mut harness = held(20);
+    // The worker relies on what it read before.
+    let settings = Settings { state_max_age: HOUR, ..Settings::default() };
+    harness.worker.guard = Guard::new(settings, 1);
+    harness.push("early", r#","ttl":86400"#);
+    let before = waiting(&harness);
+    harness.run_until(|it| waiting(it) > before);
+    is_well(&harness);
+    let soon = after(&harness, 30);
+    harness.push("late", r#","ttl":86400"#);
+    harness.run_until(|it| it.now() >= soon || it.state().outbox.is_empty() && waiting(it) == 0);
+    assert!(harness.now() < soon, "the sweep was not needed");
+}
+
+#[test]
+fn the_sweep_releases_a_line_that_nobody_releases() {
+    let mut harness = held(20);
+    harness.pass(Duration::from_secs(10));
+    is_well(&harness);
+    let swept = after(&harness, 75);
+    let (in_line, posts) = (waiting(&harness), harness.state().sent.len());
+    harness.run_until(|it| it.state().sent.len() >= posts + in_line);
+    assert!(in_line >= 10 && harness.now() <= swept, "{in_line}, {:?}", harness.now());
+}
+
+#[test]
+fn what_waits_ends_with_its_ttl() {
+    let mut harness = Harness::new();
+    harness.open_breaker(&origin(PUSH_SERVICE), Duration::from_secs(60));
+    harness.state().usual_answer = Some(answered(503));
+    harness.push_many("m", 30, r#","ttl":900"#);
+    let over = after(&harness, 900);
+    harness.run();
+    let is_over = |n: usize| match harness.ended(&format!("m{n}")) {
+        (State::Expired, _) | (State::Failed, Some(Reason::TtlExceeded | Reason::RetriesExhausted)) => true,
+        (_, _) => false,
+    };
+    assert!((0..30).all(is_over));
+    let last = (0..30).filter_map(|n| harness.entry(&format!("m{n}"))).map(|entry| entry.updated_at).max();
+    assert!(last.is_some_and(|last| last <= over.plus(Duration::from_secs(60))), "{last:?}, {over:?}");
+}
+
+#[test]
+fn a_worker_killed_at_any_effect_of_a_release_loses_and_repeats_no_message() {
+    let run = |death| {
+        let mut harness = held(12);
+        let before = harness.state().trace.len();
+        harness.state().effects = 0;
+        harness.state().death = death;
+        is_well(&harness);
+        harness.run();
+        (harness, before)
+    };
+    let (unharmed, before) = run(None);
+    let effects = unharmed.state().trace.len() - before;
+    assert!(effects > 20, "{effects}");
+    for n in 1..=effects {
+        let (harness, _) = run(Some(Death::After(n)));
+        assert!(harness.all_are("m", 12, State::Sent), "after {n}");
+        let twice = (0..12).filter(|at| harness.posts_to(&format!("m{at}")) > 1).count();
+        let in_doubt = (0..12).filter(|at| harness.entry(&format!("m{at}")).is_some_and(|it| it.in_doubt));
+        assert!(twice <= in_doubt.count(), "after {n}: {twice}");
+        assert!(harness.state().parked.is_empty() && harness.state().lines.is_empty(), "after {n}");
+    }
+}
+
+#[test]
+fn a_line_that_cannot_be_written_keeps_no_message_from_coming_back() {
+    for (name, kind) in [
+        ("park", PortErrorKind::Throttled),
+        ("register", PortErrorKind::Broken),
+        ("look", PortErrorKind::Throttled),
+    ] {
+        let mut harness = Harness::new();
+        harness.memory.fail(name, 7, kind);
+        harness.open_breaker(&origin(PUSH_SERVICE), HOUR);
+        harness.push_many("m", 30, r#","ttl":86400"#);
+        harness.run();
+        assert!(harness.all_are("m", 30, State::Sent), "{name}");
+    }
+}
+
+#[test]
+fn without_lines_messages_look_again_by_themselves() {
+    let mut harness = Harness::new();
+    harness.worker.settings.origin_lines = false;
+    harness.open_breaker(&origin(PUSH_SERVICE), HOUR);
+    harness.push_many("m", 30, r#","ttl":86400"#);
+    harness.run_until(|it| it.count(Metric::Deferred) >= 30);
+    assert!(!harness.holds_in_lines());
+    harness.run();
+    assert!(harness.all_are("m", 30, State::Sent));
+}

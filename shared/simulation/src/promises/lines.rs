@@ -1,0 +1,105 @@
+//! What waits in the lines of origins: in registered shards, until its origin lets it go, and no longer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redial_core::line::{Line, LineShard};
+use redial_core::protection::Phase;
+use redial_core::protection::line::LetsGo;
+use redial_core::time::Timestamp;
+use redial_engine::ports::{ParkedKey, Partition};
+use redial_memory::State;
+
+use crate::situations::Situation;
+use crate::watch::Memo;
+
+/// A message leaves its line a minute before its time is over; clocks are off, and calls are slow.
+const LEAVES_BEFORE: Duration = Duration::from_secs(60 + 30);
+
+/// A release that has read an origin's state may send a page for so long.
+const A_PAGE_TAKES: Duration = Duration::from_secs(60);
+
+/// A release is sent on, waits for its turn and for the places that others have taken. The sweep comes besides.
+const RELEASED_WITHIN: Duration = Duration::from_secs(120);
+
+/// What a look after a line calls at most, besides two queries a shard.
+const CALLS_OF_A_LOOK: usize = 12;
+
+/// What is remembered of lines.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// When something was last put in a line, or left it, or when its origin last held messages back.
+    pub(crate) moved: BTreeMap<Line, Timestamp>,
+    /// What looks after lines that hold something may have called.
+    pub(crate) calls: usize,
+}
+
+impl Memo {
+    /// A message lies in a line.
+    pub(crate) fn joins(&mut self, shard: &LineShard, state: &State) {
+        self.situations.saw(Situation::LinedUp);
+        self.lines.moved.insert(shard.line.clone(), state.now);
+        let has_place = state.lines.get(&shard.line).is_some_and(|line| shard.number < line.shards);
+        if !has_place {
+            self.violated(format!("a message lies in {shard}, which is not registered"));
+        }
+    }
+
+    /// These are deleted.
+    pub(crate) fn leave(&mut self, keys: &[ParkedKey], state: &State) {
+        for key in keys {
+            let Partition::Line(LineShard { line, .. }) = &key.partition else { continue };
+            if !state.parked.contains_key(key) {
+                continue;
+            }
+            self.lines.moved.insert(line.clone(), state.now);
+            let is_over = key.until().is_some_and(|until| until <= state.now.plus(LEAVES_BEFORE));
+            let Some(stored) = state.origins.get(&line.origin) else { continue };
+            let is_open = matches!(stored.state.breaker().last_changed_phase(), Phase::Open { until }
+                if until > state.now.plus(A_PAGE_TAKES));
+            let moved = self.origins.of.get(&line.origin).and_then(|past| past.moved);
+            let for_long = moved.is_some_and(|at| state.now.since(at) > A_PAGE_TAKES);
+            if is_open && for_long && !is_over && !self.has_far_clocks {
+                self.violated(format!("a message left {line} while its breaker was open"));
+            }
+        }
+    }
+
+    /// Whether what waits leaves, where its origin lets it go.
+    pub(crate) fn lines_move(&mut self, state: &State, is_swept: bool) {
+        let now = state.now;
+        for registered in state.lines.values() {
+            let line = &registered.line;
+            if is_swept {
+                self.lines.calls += CALLS_OF_A_LOOK + 6 * usize::from(registered.shards);
+            }
+            let lets_go = state
+                .origins
+                .get(&line.origin)
+                .is_none_or(|stored| matches!(stored.state.lets_go(now), LetsGo::PerSecond(_) | LetsGo::All));
+            let moved = *self.lines.moved.entry(line.clone()).or_insert(now);
+            if !lets_go {
+                self.lines.moved.insert(line.clone(), now);
+            }
+            let holds =
+                |key: &ParkedKey| matches!(&key.partition, Partition::Line(shard) if shard.line == *line);
+            // What time alone changes, or an operator by hand, the sweep notices.
+            let by_sweep = self.situations.of(Situation::OpenedByHand) > 0
+                || state.origins.get(&line.origin).is_some_and(|stored| {
+                    matches!(stored.state.breaker().last_changed_phase(), Phase::Paused { .. })
+                });
+            let within = RELEASED_WITHIN + if by_sweep { self.punctual.sweep_every } else { Duration::ZERO };
+            let from = moved.max(self.punctual.calm_from).max(self.punctual.starved_at);
+            if lets_go && now.since(from) > within && state.parked.keys().any(holds) {
+                self.lines.moved.insert(line.clone(), now);
+                self.violated(format!("{line} lets messages go, and none has left it for {within:?}"));
+            }
+            let latest = now.minus(RELEASED_WITHIN + self.punctual.sweep_every);
+            let is_late = |key: &ParkedKey| holds(key) && key.until().is_some_and(|until| until < latest);
+            let is_calm = self.punctual.calm_from.max(self.punctual.starved_at) < latest;
+            if is_calm && state.parked.keys().any(is_late) {
+                self.violated(format!("a message has waited in {line} for longer than it may"));
+            }
+        }
+    }
+}
