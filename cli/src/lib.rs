@@ -24,6 +24,7 @@ mod hash_key;
 mod interrupt;
 mod limits;
 mod lines;
+mod parked;
 mod policy;
 mod quotas;
 mod resumable;

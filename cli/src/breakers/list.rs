@@ -1,17 +1,21 @@
+use std::collections::BTreeSet;
+
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::{protection::Circuit, time::Timestamp};
+use redial_core::{endpoint::Origin, protection::Circuit, time::Timestamp};
 use redial_engine::{ports::Clock as _, ports::StoredOrigin};
 use serde_json::json;
 
-use super::shown::{Row, lines};
+use super::shown::{self, Row};
 use crate::{
     failure::Failure,
+    parked::{self, Lines},
     stack::OnStack,
     terminal::{say, width},
 };
 
-/// Lists the origins whose breakers are not closed, that are slowed down, or that failed within the last five minutes
+/// Lists the origins whose breakers are not closed, that are slowed down, that failed within the last five minutes, or for which
+/// messages wait
 ///
 /// A recipient that alone is in trouble at its origin has a breaker of its own, which is listed with its tenant and the beginning of its
 /// endpoint's hash, as `redial tail` shows it.
@@ -19,7 +23,9 @@ use crate::{
 /// PHASE: closed; open (nothing is sent), half_open (a few probes are), ramping (at most PACE, which grows), paused (the origin asked
 /// senders to wait). ATTEMPTS, FAILURES (5xx, timeouts, no connection) and LIMITED (429) cover the last five minutes, as far as
 /// workers reported them: about a healthy origin they report little. They restart when a breaker opens or closes. PACE is the
-/// limit in attempts a second, if there is one. LOOKED AT is when a worker last evaluated the origin.
+/// limit in attempts a second, if there is one. WAITING is the number of messages that the origin's breaker holds back until it lets
+/// them go, on both lanes. They are counted as by `redial status --summary`: at most 1,024 shards of all origins together, and a mebibyte of
+/// each; "≥" means that there may be more. LOOKED AT is when a worker last evaluated the origin.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,26 +42,45 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let known = self.on.target().await?.protection().circuits().await?;
+        let target = self.on.target().await?;
+        let known = target.protection().circuits().await?;
+        let (lines, error) = parked::lines(&target)
+            .await
+            .map_err(|error| error.failure("the lines of origins cannot be read"))?;
+        if let Some(error) = error {
+            say(&format!("the waiting messages could not all be counted: {}", error.in_words()));
+        }
         let now = System.now();
         let total = known.len();
-        let rows = rows(known, self.all, now);
+        let rows = rows(known, &lines, self.all, now);
         if rows.is_empty() && !self.on.json {
             say(&nothing(total));
             return Ok(());
         }
         let json = || json!({"origins": rows.iter().map(|row| row.json(now)).collect::<Vec<_>>()});
-        self.on.print(json, || lines(&rows, now, width()))
+        self.on.print(json, || shown::lines(&rows, now, width()))
     }
 }
 
 /// The most urgent first.
-fn rows(known: Vec<(Circuit, StoredOrigin)>, all: bool, now: Timestamp) -> Vec<Row> {
+fn rows(known: Vec<(Circuit, StoredOrigin)>, lines: &Lines, all: bool, now: Timestamp) -> Vec<Row> {
+    // The state of an origin may be gone while messages still wait for it.
+    let with_lines: BTreeSet<&Origin> = lines.iter().map(|(line, _)| &line.origin).collect();
+    let without_state = with_lines
+        .into_iter()
+        .map(|origin| Circuit::Origin(origin.clone()))
+        .filter(|circuit| known.iter().all(|(known, _)| known != circuit))
+        .map(|circuit| (circuit, StoredOrigin::default()))
+        .collect::<Vec<_>>();
     let mut rows: Vec<Row> = known
         .into_iter()
-        .map(|(circuit, stored)| (circuit.state_at(stored.state, now), circuit))
-        .filter(|(state, _)| all || state.is_watched(now))
-        .map(|(state, circuit)| Row::of(circuit, &state, now))
+        .chain(without_state)
+        .filter_map(|(circuit, stored)| {
+            let state = circuit.state_at(stored.state, now);
+            let mut row = Row::of(circuit, &state, now);
+            row.wait_in(lines);
+            (all || state.is_watched(now) || row.has_waiting()).then_some(row)
+        })
         .collect();
     rows.sort_by(|a, b| (a.urgency(), &a.circuit).cmp(&(b.urgency(), &b.circuit)));
     rows
@@ -67,7 +92,7 @@ fn nothing(total: usize) -> String {
         1 => "the one origin with data".to_owned(),
         _ => format!("all {total} origins with data"),
     };
-    format!("every breaker is closed, and nothing failed recently; --all shows {all}")
+    format!("every breaker is closed, nothing waits and nothing failed recently; --all shows {all}")
 }
 
 #[cfg(test)]
@@ -96,7 +121,7 @@ mod tests {
             (origin("b"), stored(open)),
         ];
         let shown = |all| -> Vec<String> {
-            let rows = rows(known.clone(), all, at(1));
+            let rows = rows(known.clone(), &Lines::default(), all, at(1));
             rows.iter().map(|row| row.circuit.to_string()).collect()
         };
         assert_eq!(shown(false), ["https://b.example", "https://c.example"]);
@@ -111,12 +136,30 @@ mod tests {
         state.open(Duration::from_secs(60), at(0), &Cooldowns::default(), &mut StdRng::seed_from_u64(1));
         let known = vec![(circuit, StoredOrigin { state, version: 1 })];
         let shown = |all, secs| -> Vec<String> {
-            let rows = rows(known.clone(), all, at(secs));
+            let rows = rows(known.clone(), &Lines::default(), all, at(secs));
             rows.iter().map(|row| row.cells(at(secs))[2].clone()).collect()
         };
         assert_eq!(shown(false, 61), ["half_open, one recipient of acme: endpoint 0a0a0a0a"]);
         assert_eq!(shown(false, 400), [""; 0]);
         assert_eq!(shown(true, 400), ["closed, one recipient of acme: endpoint 0a0a0a0a"]);
+    }
+
+    #[test]
+    fn an_origin_for_which_messages_wait_is_listed_also_when_its_breaker_is_closed() {
+        let known = vec![
+            (Circuit::parse("https://fcm.googleapis.com").expect("an origin"), StoredOrigin::default()),
+            (Circuit::parse("https://well.example").expect("an origin"), StoredOrigin::default()),
+        ];
+        let rows = rows(known, &parked::tests::some(), false, at(0));
+        let shown: Vec<[String; 2]> = rows
+            .iter()
+            .map(|row| {
+                let cells = row.cells(at(0));
+                [cells[0].clone(), cells[8].clone()]
+            })
+            .collect();
+        let expected = [["https://fcm.googleapis.com", "≥3"], ["https://partner.example", "≥0"]];
+        assert_eq!(shown, expected.map(|row| row.map(str::to_owned)));
     }
 
     #[test]

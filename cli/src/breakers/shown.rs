@@ -10,11 +10,22 @@ use serde_json::{Value, json};
 
 use crate::{
     duration::whole,
+    parked::{Lines, Waiting},
     table::{Column, Table},
 };
 
-const HEADINGS: [&str; 9] =
-    ["ORIGIN", "PROVIDER", "PHASE", "UNTIL/SINCE", "ATTEMPTS", "FAILURES", "LIMITED", "PACE", "LOOKED AT"];
+const HEADINGS: [&str; 10] = [
+    "ORIGIN",
+    "PROVIDER",
+    "PHASE",
+    "UNTIL/SINCE",
+    "ATTEMPTS",
+    "FAILURES",
+    "LIMITED",
+    "PACE",
+    "WAITING",
+    "LOOKED AT",
+];
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Row {
@@ -26,6 +37,8 @@ pub(crate) struct Row {
     recent: Count,
     /// The most attempts a second.
     pace: Option<f64>,
+    /// The messages in the origin's lines; `None` if it is not known, and for a recipient, which has no line.
+    waiting: Option<Waiting>,
     /// When a worker last evaluated it.
     looked_at: Option<Timestamp>,
 }
@@ -38,8 +51,22 @@ impl Row {
             is_for_one_tenant: state.is_for_one_tenant(),
             recent: state.five_minutes(now),
             pace: state.limit(now),
+            waiting: None,
             looked_at: Some(state.looked_at).filter(|at| *at != Timestamp::default()),
         }
+    }
+
+    /// Notes what waits for it. Only the breaker of an origin has lines.
+    pub(crate) fn wait_in(&mut self, lines: &Lines) {
+        self.waiting = match &self.circuit {
+            Circuit::Origin(origin) => Some(lines.at(origin)),
+            Circuit::Recipient(_) => None,
+        };
+    }
+
+    /// Whether messages wait for it, as far as is known.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.is_some_and(|waiting| waiting.messages > 0 || waiting.at_least())
     }
 
     pub(crate) fn origin(&self) -> &Origin {
@@ -84,6 +111,7 @@ impl Row {
             "retries": self.recent.retries,
             "held": self.recent.held,
             "pace_per_second": self.pace,
+            "waiting": self.waiting.map(|it| json!({"messages": it.messages, "at_least": it.at_least()})),
             "for_one_tenant": self.is_for_one_tenant,
             "for_one_recipient": recipient_json(&self.circuit),
             "looked_at": self.looked_at.map(Timestamp::to_rfc3339),
@@ -120,6 +148,7 @@ impl Row {
             failures.to_string(),
             limited.to_string(),
             self.pace.map_or("-".to_owned(), per_second),
+            self.waiting.map_or("-".to_owned(), |waiting| waiting.to_string()),
             self.looked_at.map_or("-".to_owned(), |at| format!("{} ago", whole(now.since(at)))),
         ]
     }
@@ -128,7 +157,7 @@ impl Row {
 /// A table, or, where that has no room in the terminal's width, a few lines for each origin.
 pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
     let column = |heading| match heading {
-        "ATTEMPTS" | "FAILURES" | "LIMITED" | "PACE" => Column::number(heading),
+        "ATTEMPTS" | "FAILURES" | "LIMITED" | "PACE" | "WAITING" => Column::number(heading),
         _ => Column::text(heading),
     };
     let table = Table::new(HEADINGS.map(column)).with(rows.iter().map(|row| row.cells(now))).lines();
@@ -140,7 +169,7 @@ pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Ve
 }
 
 fn in_words(cells: &[String; HEADINGS.len()]) -> [String; 4] {
-    let [origin, provider, phase, when, attempts, failures, limited, pace, looked_at] = cells;
+    let [origin, provider, phase, when, attempts, failures, limited, pace, waiting, looked_at] = cells;
     let when = match (when.strip_prefix("in "), when.strip_suffix(" ago")) {
         (Some(left), _) => format!(", {left} left"),
         (None, Some(past)) => format!(", for {past}"),
@@ -150,7 +179,7 @@ fn in_words(cells: &[String; HEADINGS.len()]) -> [String; 4] {
         origin.clone(),
         format!("  {provider}, {phase}{when}"),
         format!("  {attempts} attempts, {failures} failures, {limited} limited"),
-        format!("  pace {pace}, looked at {looked_at}"),
+        format!("  pace {pace}, {waiting} waiting, looked at {looked_at}"),
     ]
 }
 
@@ -200,6 +229,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::parked;
 
     fn now() -> Timestamp {
         Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid")
@@ -209,8 +239,18 @@ mod tests {
         let before = |secs| now().minus(Duration::from_secs(secs));
         let row = |origin: &str, phase, looked_at| {
             let circuit = Circuit::parse(origin).expect("an origin");
-            let (recent, pace) = (Count::default(), None);
-            Row { circuit, phase, is_for_one_tenant: false, recent, pace, looked_at }
+            let recent = Count::default();
+            let mut row = Row {
+                circuit,
+                phase,
+                is_for_one_tenant: false,
+                recent,
+                pace: None,
+                waiting: None,
+                looked_at,
+            };
+            row.wait_in(&parked::tests::some());
+            row
         };
         let until = now().plus(Duration::from_secs(24));
         let ramping = Phase::Ramping { since: before(18) };
@@ -227,10 +267,10 @@ mod tests {
     #[test]
     fn origins_are_a_table_if_it_fits() {
         let table = [
-            "ORIGIN                                     PROVIDER  PHASE    UNTIL/SINCE  ATTEMPTS  FAILURES  LIMITED   PACE  LOOKED AT",
-            "https://fcm.googleapis.com                 fcm       open     in 24s              0         0        0      -  2s ago",
-            "https://updates.push.services.mozilla.com  mozilla   ramping  18s ago          4812        31        7  312/s  1s ago",
-            "https://partner.example:8443               other     closed   -                   0         0        0      -  -",
+            "ORIGIN                                     PROVIDER  PHASE    UNTIL/SINCE  ATTEMPTS  FAILURES  LIMITED   PACE  WAITING  LOOKED AT",
+            "https://fcm.googleapis.com                 fcm       open     in 24s              0         0        0      -       ≥3  2s ago",
+            "https://updates.push.services.mozilla.com  mozilla   ramping  18s ago          4812        31        7  312/s        0  1s ago",
+            "https://partner.example:8443               other     closed   -                   0         0        0      -        0  -",
         ];
         for room in [None, Some(table[0].len()), Some(1_000)] {
             assert_eq!(lines(&rows(), now(), room), table, "{room:?}");
@@ -246,11 +286,11 @@ mod tests {
                 "https://fcm.googleapis.com",
                 "  fcm, open, 24s left",
                 "  0 attempts, 0 failures, 0 limited",
-                "  pace -, looked at 2s ago",
+                "  pace -, ≥3 waiting, looked at 2s ago",
                 "https://updates.push.services.mozilla.com",
                 "  mozilla, ramping, for 18s",
                 "  4812 attempts, 31 failures, 7 limited",
-                "  pace 312/s, looked at 1s ago",
+                "  pace 312/s, 0 waiting, looked at 1s ago",
             ]
         );
         assert_eq!(shown[9], "  other, closed");
@@ -264,8 +304,8 @@ mod tests {
             json!({
                 "origin": "https://fcm.googleapis.com", "provider": "fcm", "phase": "open",
                 "until": "2026-11-21T10:05:24.000Z", "since": null,
-                "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null, "for_one_tenant": false,
-                "for_one_recipient": null,
+                "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null,
+                "waiting": {"messages": 3, "at_least": true}, "for_one_tenant": false, "for_one_recipient": null,
                 "looked_at": "2026-11-21T10:04:58.000Z", "at": "2026-11-21T10:05:00.000Z",
             })
         );
@@ -281,11 +321,15 @@ mod tests {
         let [open, ..] = rows();
         let hash = format!("hmac:k1:0a3fc1d2{}", "0".repeat(56));
         let circuit = Circuit::parse(&format!("https://hooks.example#acme#{hash}")).expect("a recipient");
-        let row = Row { circuit, ..open };
+        let mut row = Row { circuit, ..open };
+        row.wait_in(&parked::tests::some());
         let cells = row.cells(now());
         assert_eq!(cells[0], "https://hooks.example");
         assert_eq!(cells[2], "open, one recipient of acme: endpoint 0a3fc1d2");
-        assert_eq!(row.json(now())["for_one_recipient"], json!({"tenant": "acme", "endpoint_hash": hash}));
+        assert_eq!(cells[8], "-", "only an origin has lines");
+        let shown = row.json(now());
+        assert_eq!(shown["for_one_recipient"], json!({"tenant": "acme", "endpoint_hash": hash}));
+        assert_eq!(shown["waiting"], Value::Null);
     }
 
     #[test]

@@ -81,9 +81,8 @@ pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions_gb: f64, prices
     let dashboards = resources("CloudWatch::Dashboard").filter(|text| alarms.includes(text)).count() as f64;
     let secrets = count("Type: AWS::SecretsManager::Secret");
     let polls = count("          Type: SQS\n") * POLLS_A_MINUTE * MINUTES;
-    let [often, hourly] = [("rate(5 minutes)", 5.0), ("rate(1 hour)", 60.0)]
-        .map(|(rate, minutes)| count(rate) * MINUTES / minutes);
-    let invocations = often + hourly;
+    let rates = [("rate(1 minute)", 1.0), ("rate(5 minutes)", 5.0), ("rate(1 hour)", 60.0)];
+    let invocations: f64 = rates.map(|(rate, minutes)| count(rate) * MINUTES / minutes).iter().sum();
     // Publishing the VAPID keys reads their secret, which Secrets Manager decrypts, and writes one item.
     let published = count("Input: '{\"publish\":\"vapid_keys\"}'\n").min(1.0) * MINUTES / 5.0;
     let reads = (invocations - published) * SWEEP_READS;
@@ -148,7 +147,7 @@ mod tests {
         assert_eq!(of_alarms, [71.0, 23.0, 0.0]);
         assert_eq!([&full, &basic].map(|lines| amount(lines, "dashboards")), [1.0, 0.0]);
         assert_eq!(amount(&basic, "secrets"), 4.0);
-        // Six queues, and three schedules of five minutes beside one of an hour.
+        // Six queues, and a schedule of a minute, two of five and one of an hour.
         assert_eq!(amount(&basic, "polls of empty queues"), 6.0 * 15.0 * 43_200.0);
         assert_eq!(amount(&basic, "scheduled invocations"), 43_200.0 + 2.0 * 8_640.0 + 720.0);
     }

@@ -33,16 +33,17 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// acknowledgements and the user's browser sent them; such a delivery is recorded for at least a week after its TTL.
 ///
 /// --summary shows the messages that wait, are in flight and are delayed on each queue of both lanes, and the age of the oldest;
-/// parked messages, by when they are due, and LATE those that are more than two minutes overdue; what was sent and failed in
-/// the last five minutes, as a whole and by lane; and the breaker and pace of each origin, with the attempts that workers
-/// reported in the last five minutes: they report few of a healthy origin, and the count starts again when a breaker opens or
-/// closes. The first line has the findings. It only reads, and reports what you may not read with the missing permission.
+/// parked messages, by when they are due, LATE those that are more than two minutes overdue, and ORIGIN those that an open
+/// breaker holds back until their origin may be sent to again (`redial breakers list` shows them by origin); what was sent and
+/// failed in the last five minutes, as a whole and by lane; and the breaker and pace of each origin, with the attempts that
+/// workers reported in the last five minutes: they report few of a healthy origin, and the count starts again when a breaker
+/// opens or closes. The first line has the findings. It only reads, and reports what you may not read with the missing permission.
 ///
 /// The numbers of queues are SQS's approximate ones. Ages and the last minutes come from CloudWatch, a minute or more late; an
 /// emulator has no such metrics, so there they come from the functions' logs. Unknown numbers are null, or "-" and "?". Parked
 /// messages are counted by one query for each shard, which costs half a read unit for every 4 KB in it, and half a unit where it
-/// is empty: at most 1,024 shards, those that are due first, and a mebibyte of each; "≥" means that there may be more. --all
-/// counts all of them, and shows all origins instead of the twenty most urgent.
+/// is empty: at most 1,024 shards of those that are due first, at most 1,024 of those that wait for origins, and a mebibyte of
+/// each; "≥" means that there may be more. --all counts all of them, and shows all origins instead of the twenty most urgent.
 ///
 /// Exit status 1: the id is unknown, --wait ended before the delivery did, or no part of the summary could be read. Findings of
 /// --summary are no failure: `redial doctor` judges.
@@ -56,7 +57,13 @@ Examples:
   redial status --summary --json --stack redial | jq '.ok, .findings'")]
 pub(crate) struct Status {
     /// The delivery's id
-    #[arg(value_name = "ID", value_parser = arguments::delivery, required_unless_present = "summary")]
+    #[arg(
+        value_name = "ID",
+        value_parser = arguments::delivery,
+        required_unless_present = "summary",
+        // An id may begin with a hyphen.
+        allow_hyphen_values = true
+    )]
     id: Option<DeliveryId>,
     /// The delivery's tenant; _unknown for a body whose tenant could not be parsed
     #[arg(long, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]

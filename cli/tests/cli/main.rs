@@ -8,6 +8,7 @@ mod dead_letters;
 mod demo;
 mod doctor;
 mod help;
+mod lines;
 mod local_access;
 mod local_stack;
 mod no_permissions;

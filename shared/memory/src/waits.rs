@@ -118,18 +118,18 @@ impl LineRegistry for Memory {
         now: Timestamp,
     ) -> Result<RegisteredLine, PortError> {
         self.effect("register", |state| {
-            let registered = registered_line(state, &line);
-            registered.messages += messages;
-            registered.at = now;
-            registered.clone()
+            let line = registered_line(state, &line);
+            line.messages += messages;
+            line.at = now;
+            line.clone()
         })
         .await
     }
 
     async fn divide_line(&self, line: Line, shards: u16) -> Result<(), PortError> {
         self.effect("divide", |state| {
-            let registered = registered_line(state, &line);
-            registered.shards = registered.shards.max(shards);
+            let line = registered_line(state, &line);
+            line.shards = line.shards.max(shards);
         })
         .await
     }

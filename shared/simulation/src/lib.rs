@@ -33,6 +33,7 @@ pub mod address;
 pub mod audience;
 pub mod facts;
 pub mod knowledge;
+pub mod lines;
 pub mod mutants;
 pub mod neighbours;
 pub mod origins;

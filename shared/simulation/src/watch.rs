@@ -12,10 +12,10 @@ use redial_memory::State as Stored;
 
 use crate::audience::Audiences;
 use crate::facts::Facts;
+use crate::lines::Lines;
 use crate::neighbours::Neighbours;
 use crate::origins::Origins;
 use crate::pass::{Pass, Readings};
-use crate::promises::Lines;
 use crate::punctual::Punctual;
 use crate::scenario::crowd::Lone;
 use crate::situations::{Situation, Situations};
@@ -151,7 +151,7 @@ pub struct Memo {
     pub punctual: Punctual,
     pub neighbours: Neighbours,
     pub releases: Releases,
-    pub(crate) lines: Lines,
+    pub lines: Lines,
     /// The recipient that alone fails, where nothing else does.
     pub lone: Option<Lone>,
 }

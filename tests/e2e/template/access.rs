@@ -65,16 +65,16 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
         (
             "DispatchRole",
             &[
-                "GetItem BatchGetItem: waits limits quotas tenant#* origin#* bucket#*",
+                "GetItem BatchGetItem: waits lines limits quotas tenant#* origin#* bucket#*",
                 "Query: usage#*",
-                "UpdateItem: waits origins vapid origin#* bucket#* usage#*",
+                "UpdateItem: waits lines origins vapid origin#* bucket#* usage#*",
             ][..],
         ),
         (
             "CleanupRole",
             &[
-                "BatchGetItem Query: waits prune-windows prune#* tenant#*",
-                "PutItem DeleteItem: waits prune-windows prune#*",
+                "BatchGetItem Query: waits lines prune-windows prune#* tenant#*",
+                "PutItem DeleteItem: waits lines prune-windows prune#*",
                 "UpdateItem: tenant#*",
             ],
         ),

@@ -58,7 +58,7 @@ pub(super) fn in_a_sentence(findings: &[String], unread: usize) -> String {
 fn late(summary: &Summary) -> Option<String> {
     let waits = summary.waits.as_ref().ok()?;
     let (late, overdue) = (waits.late(), waits.late_for?);
-    let at_least = if late.at_least { "at least " } else { "" };
+    let at_least = if late.at_least() { "at least " } else { "" };
     let are = counted(late.messages, "parked message is", "parked messages are");
     Some(format!("{at_least}{are} overdue, the first by {}", whole(overdue)))
 }

@@ -60,23 +60,29 @@ impl Summary {
                 let parked = waits.map(|waits| waits.parked[lane as usize][at]);
                 json!({
                     "within": within,
-                    "buckets": parked.map(|it| it.buckets),
-                    "messages": parked.map(|it| it.messages),
-                    "at_least": parked.map(|it| it.at_least),
+                    "buckets": parked.map(|it| it.places),
+                    "messages": parked.map(|it| it.waiting.messages),
+                    "at_least": parked.map(|it| it.waiting.at_least()),
                 })
             };
+            let for_origins = waits.map(|waits| waits.for_origins(lane));
             json!({
                 "lane": lane.label(),
                 "messages": waits.map(|waits| waits.of_lane(lane).messages),
-                "at_least": waits.map(|waits| waits.of_lane(lane).at_least),
+                "at_least": waits.map(|waits| waits.of_lane(lane).at_least()),
                 "due": DUE.iter().enumerate().map(due).collect::<Vec<_>>(),
+                "for_origins": {
+                    "lines": for_origins.map(|it| it.places),
+                    "messages": for_origins.map(|it| it.waiting.messages),
+                    "at_least": for_origins.map(|it| it.waiting.at_least()),
+                },
             })
         };
         json!({
             "lanes": Lane::ALL.map(lane),
             "late_for_seconds": waits.and_then(|waits| waits.late_for).map(|late| late.as_secs()),
-            "shards_not_counted": waits.map(|waits| waits.not_counted),
-            "shards_counted_in_part": waits.map(|waits| waits.in_part),
+            "shards_not_counted": waits.map(|waits| waits.all().not_counted),
+            "shards_counted_in_part": waits.map(|waits| waits.all().in_part),
             "trouble": error(failed),
         })
     }

@@ -70,7 +70,7 @@ struct Summary {
 
 impl Summary {
     async fn read(target: &Target, all: bool, now: Timestamp) -> Self {
-        let (depths, metrics, emulated_ages, emulated_flow, waits, origins) = join!(
+        let (depths, metrics, emulated_ages, emulated_flow, waits, mut origins) = join!(
             queues::depths(target),
             metrics::read(target, now),
             metrics::emulated_ages(target, now),
@@ -78,6 +78,9 @@ impl Summary {
             waits::read(target, all, now),
             origins(target, now),
         );
+        if let (Ok(rows), Ok(waits)) = (&mut origins, &waits) {
+            rows.iter_mut().for_each(|row| row.wait_in(&waits.lines));
+        }
         let metrics_error = metrics.as_ref().err().cloned();
         let metrics = metrics.unwrap_or_default();
         let (ages, ages_from) = match emulated_ages {

@@ -6,10 +6,11 @@ use super::{
     AgesFrom, Summary, findings,
     metrics::{COUNTED, in_words},
     queues::{Depth, QUEUES},
-    waits::{DUE, MOST_SHARDS, Parked, Waits},
+    waits::DUE,
 };
 use crate::{
     duration::whole,
+    parked::{MOST_SHARDS, Waiting},
     table::{Column, Narrow, Table},
 };
 
@@ -62,14 +63,15 @@ impl Summary {
         let rows = Lane::ALL.map(|lane| {
             let counts = match &self.waits {
                 Ok(waits) => {
-                    let all = waits.of_lane(lane);
-                    waits.parked[lane as usize].into_iter().chain([all]).map(number_of).collect()
+                    let due = waits.parked[lane as usize].map(|it| it.waiting);
+                    let others = [waits.for_origins(lane).waiting, waits.of_lane(lane)];
+                    due.into_iter().chain(others).map(number_of).collect()
                 }
-                Err(_) => vec![UNKNOWN.to_owned(); DUE.len() + 1],
+                Err(_) => vec![UNKNOWN.to_owned(); DUE.len() + 2],
             };
             [lane.label().to_owned()].into_iter().chain(counts)
         });
-        let headings = ["PARKED, DUE", "LATE", "<1m", "<15m", "<1h", "<6h", "<24h", "LATER", "ALL"];
+        let headings = ["PARKED", "LATE", "<1m", "<15m", "<1h", "<6h", "<24h", "LATER", "ORIGIN", "ALL"];
         table(headings, 1).within(Some(room)).with(rows).lines()
     }
 
@@ -97,7 +99,7 @@ impl Summary {
             return Vec::new();
         }
         let rows = self.shown_origins().iter().map(|row| {
-            let [origin, _, phase, when, attempts, failures, limited, pace, _] = row.cells(self.at);
+            let [origin, _, phase, when, attempts, failures, limited, pace, _, _] = row.cells(self.at);
             // All origins are https.
             let origin = origin.strip_prefix("https://").unwrap_or(&origin).to_owned();
             let short = |number: String| number.parse().map_or(number, short);
@@ -111,15 +113,17 @@ impl Summary {
     fn notes(&self) -> Vec<String> {
         let shards = |n: usize| if n == 1 { "1 shard was".to_owned() } else { format!("{n} shards were") };
         let mut notes = Vec::new();
-        if let Ok(Waits { not_counted, in_part, error, .. }) = &self.waits {
-            if *not_counted > 0 && error.is_none() {
-                let not_counted = shards(*not_counted);
+        if let Ok(waits) = &self.waits {
+            let Waiting { not_counted, in_part, .. } = waits.all();
+            if not_counted > 0 && waits.error.is_none() {
+                let not_counted = shards(not_counted);
                 notes.push(format!(
-                    "parked: {not_counted} not counted, after the first {MOST_SHARDS}: --all counts the rest"
+                    "parked: {not_counted} not counted, beyond the first {MOST_SHARDS} of buckets or of lines: \
+                     --all counts the rest"
                 ));
             }
-            if *in_part > 0 {
-                let in_part = shards(*in_part);
+            if in_part > 0 {
+                let in_part = shards(in_part);
                 notes.push(format!("parked: {in_part} counted to the first mebibyte: --all counts the rest"));
             }
         }
@@ -179,9 +183,9 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-fn number_of(parked: Parked) -> String {
-    let at_least = if parked.at_least { "≥" } else { "" };
-    format!("{at_least}{}", short(parked.messages))
+fn number_of(waiting: Waiting) -> String {
+    let at_least = if waiting.at_least() { "≥" } else { "" };
+    format!("{at_least}{}", short(waiting.messages))
 }
 
 #[cfg(test)]

@@ -87,9 +87,9 @@ fn the_first_line_of_a_healthy_stack_is_ok() {
             "-              dead letters        0          0        0       -",
             "-              quarantine          0          0        0       -",
             "",
-            "PARKED, DUE    LATE  <1m  <15m  <1h  <6h  <24h  LATER  ALL",
-            "transactional     0    0     0    0    0     0      0    0",
-            "bulk              0    0     0    0    0     0      0    0",
+            "PARKED         LATE  <1m  <15m  <1h  <6h  <24h  LATER  ORIGIN  ALL",
+            "transactional     0    0     0    0    0     0      0       0    0",
+            "bulk              0    0     0    0    0     0      0       0    0",
             "",
             "LAST 5 MINUTES attempts 1204, sent 1180, retried 20, deferred 0, dead letters 1,",
             "  failed no retries 0, expired 2, gone 1",
@@ -116,8 +116,8 @@ fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
     );
     for line in [
         "transactional  ingest           123k       2000        0  20m 4s",
-        "transactional     0    0     0    3    0     0     ≥4   ≥7",
-        "bulk              2    0     0    0    0     0      0    2",
+        "transactional     0    0     0    3    0     0     ≥4       0   ≥7",
+        "bulk              2    0     0    0    0     0      0       9   11",
         "parked: 1 shard was counted to the first mebibyte: --all counts the rest",
     ] {
         assert!(lines.contains(&line.to_owned()), "{line}: {lines:#?}");
@@ -125,6 +125,15 @@ fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
     let narrow = bad().lines(Some(64));
     assert!(narrow.iter().all(|line| line.chars().count() <= 64), "{narrow:#?}");
+}
+
+#[test]
+fn the_widest_numbers_fit_eighty_columns() {
+    let wide = Summary { waits: Ok(waits::tests::wide()), ..well() };
+    let lines = wide.lines(None);
+    let row = lines.iter().find(|line| line.ends_with(" ≥790k")).expect("the lane with the most");
+    assert_eq!(row.matches('≥').count(), 9, "{row}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
 }
 
 #[test]
@@ -147,6 +156,10 @@ fn unread_parts_are_reported_and_every_json_field_is_present() {
     assert_eq!(fields(&unread), fields(&well));
     assert_eq!((&unread["parked"]["lanes"][0]["messages"], &unread["ok"]), (&Value::Null, &json!(false)));
     assert_eq!((&well["parked"]["lanes"][0]["messages"], &well["ok"]), (&json!(0), &json!(true)));
+    let for_origins = |of: &Value| of["parked"]["lanes"][1]["for_origins"].clone();
+    assert_eq!(for_origins(&unread), json!({"lines": null, "messages": null, "at_least": null}));
+    assert_eq!(for_origins(&well), json!({"lines": 0, "messages": 0, "at_least": false}));
+    assert_eq!(for_origins(&bad().to_json()), json!({"lines": 2, "messages": 9, "at_least": false}));
     assert_eq!(well["last_minutes"]["dead_letters"], 1);
     assert_eq!(well["last_minutes"]["lanes"][1], json!({"lane": "bulk", "sent": 80, "failed": 1}));
     assert_eq!(unread["last_minutes"]["lanes"][1], json!({"lane": "bulk", "sent": null, "failed": null}));

@@ -1,35 +1,24 @@
-//! Parked messages, by when they are due.
+//! Parked messages, by when they are due, and by what they wait for.
 //!
-//! Messages that wait for longer than a queue can delay are parked in buckets of several shards. The registry in the control
-//! table names every bucket; a query that returns nothing but a number counts the messages of a shard. It costs as much as
-//! reading them (half a read unit for each 4 KB, and for each empty shard), so counting is bounded: the buckets that are due
-//! first are counted, and the rest is reported as not counted.
+//! Messages that wait for longer than a queue can delay are parked in buckets of several shards. Messages that an open breaker
+//! holds back are parked in the line of their origin, and are due at no time. If there are too many shards to count
+//! ([`crate::parked`]), the buckets that are due first are counted, and as many shards of lines.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{iter::Sum, time::Duration};
 
-use aws_sdk_dynamodb::{
-    Client,
-    types::{AttributeValue, Select},
-};
-use futures_util::{StreamExt as _, stream};
 use redial_adapters::control_dynamo::DynamoControl;
 use redial_core::{
     lane::Lane,
     time::Timestamp,
-    wait::{MAX_WAIT, Shard, WaitBucket},
+    wait::{MAX_WAIT, WaitBucket},
 };
-use redial_engine::ports::{RegisteredBucket, WaitRegistry as _};
+use redial_engine::ports::{Partition, RegisteredBucket, RegisteredLine, WaitRegistry as _};
 
 use crate::{
-    aws_error::{AwsError, classified},
+    aws_error::AwsError,
+    parked::{self, Counts, Lines, MOST_SHARDS, Waiting},
     stack::Target,
 };
-
-/// The most shards that are counted without `--all`: eight full buckets, or a thousand with few messages.
-pub(super) const MOST_SHARDS: usize = 1_024;
-
-/// Shards that are counted concurrently.
-const SIDE_BY_SIDE: usize = 32;
 
 /// After this time cleanup releases the messages of a bucket again.
 const LATE_AFTER: Duration = redial_engine::cleanup::LATE_AFTER;
@@ -52,133 +41,93 @@ fn due(bucket: WaitBucket, now: Timestamp) -> usize {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Parked {
-    pub(super) buckets: u64,
-    pub(super) messages: u64,
-    /// Whether there may be more messages: not all were counted.
-    pub(super) at_least: bool,
+    /// Buckets, or lines.
+    pub(super) places: u64,
+    pub(super) waiting: Waiting,
 }
 
 impl Parked {
-    fn plus(self, other: &Self) -> Self {
-        Self {
-            buckets: self.buckets + other.buckets,
-            messages: self.messages + other.messages,
-            at_least: self.at_least || other.at_least,
-        }
+    fn plus(self, other: Self) -> Self {
+        Self { places: self.places + other.places, waiting: self.waiting.plus(other.waiting) }
+    }
+}
+
+impl Sum for Parked {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Self::plus)
     }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Waits {
-    /// By lane and by [`DUE`].
+    /// In buckets, by lane and by [`DUE`].
     pub(super) parked: [[Parked; DUE.len()]; Lane::ALL.len()],
+    pub(super) lines: Lines,
     /// How long the oldest late bucket is overdue.
     pub(super) late_for: Option<Duration>,
-    /// In shards.
-    pub(super) not_counted: usize,
-    /// Shards of which only the first mebibyte was counted.
-    pub(super) in_part: usize,
     /// Why counting ended early.
     pub(super) error: Option<AwsError>,
 }
 
 impl Waits {
-    pub(super) fn of_lane(&self, lane: Lane) -> Parked {
-        self.parked[lane as usize].iter().fold(Parked::default(), Parked::plus)
+    /// What waits on a lane, for a time or for an origin.
+    pub(super) fn of_lane(&self, lane: Lane) -> Waiting {
+        let in_buckets = self.parked[lane as usize].iter().map(|it| it.waiting);
+        in_buckets.chain([self.for_origins(lane).waiting]).sum()
     }
 
-    pub(super) fn late(&self) -> Parked {
-        self.parked.iter().map(|lane| &lane[0]).fold(Parked::default(), Parked::plus)
+    /// What waits on a lane for origins.
+    pub(super) fn for_origins(&self, lane: Lane) -> Parked {
+        let lines = self.lines.iter().filter(|(line, _)| line.lane == lane);
+        lines.map(|(_, waiting)| Parked { places: 1, waiting }).sum()
+    }
+
+    pub(super) fn all(&self) -> Waiting {
+        Lane::ALL.map(|lane| self.of_lane(lane)).into_iter().sum()
+    }
+
+    pub(super) fn late(&self) -> Waiting {
+        self.parked.iter().map(|lane| lane[0].waiting).sum()
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Counted {
-    messages: u64,
-    is_whole: bool,
-}
-
-/// Counts all parked messages, or those that are due first.
+/// Counts all parked messages, or those that are due first and as many shards of lines.
 pub(super) async fn read(target: &Target, all: bool, now: Timestamp) -> Result<Waits, AwsError> {
-    let client = target.dynamodb();
-    let registry = DynamoControl::new(client.clone(), target.tables.control.clone());
+    let registry = DynamoControl::new(target.dynamodb(), target.tables.control.clone());
     // No bucket begins later.
     let buckets = registry.begun_before(now.plus(MAX_WAIT * 2)).await;
     let buckets = buckets.map_err(|error| AwsError::of_port(&error))?;
+    let lines = parked::registered_lines(target).await?;
     let most = if all { usize::MAX } else { MOST_SHARDS };
-    let shards = buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).take(most);
-    let table = target.tables.parked.as_str();
-    let counting = shards.map(|shard| {
-        let client = client.clone();
-        async move { (shard, count(&client, table, shard, all).await) }
-    });
-    let mut counting = stream::iter(counting).buffered(SIDE_BY_SIDE);
-    let (mut counted, mut error) = (BTreeMap::new(), None);
-    while let (None, Some((shard, count))) = (&error, counting.next().await) {
-        match count {
-            Ok(count) => drop(counted.insert(shard, count)),
-            Err(failed) => error = Some(failed),
-        }
-    }
-    Ok(Waits { error, ..tally(&buckets, &counted, now) })
+    let in_buckets = buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).take(most);
+    let in_lines = parked::in_turn(&lines).into_iter().take(most);
+    let shards = in_buckets.map(Partition::from).chain(in_lines.map(Partition::from));
+    let counts = parked::count(target, shards, all).await;
+    Ok(tally(&buckets, &lines, counts, now))
 }
 
-/// Counts the messages of a shard: `all`, or those of its first mebibyte.
-async fn count(client: &Client, table: &str, shard: Shard, all: bool) -> Result<Counted, AwsError> {
-    let mut counted = Counted { messages: 0, is_whole: true };
-    let mut after = None;
-    loop {
-        let response = client
-            .query()
-            .table_name(table)
-            .select(Select::Count)
-            .key_condition_expression("pk = :pk")
-            // Only the first part of a long body has a time.
-            .filter_expression("attribute_exists(not_before)")
-            .expression_attribute_values(":pk", AttributeValue::S(shard.to_string()))
-            .set_exclusive_start_key(after)
-            .send()
-            .await;
-        let response = classified("dynamodb:Query", response)?;
-        counted.messages += u64::try_from(response.count).unwrap_or(0);
-        after = response.last_evaluated_key;
-        counted.is_whole = after.is_none();
-        if counted.is_whole || !all {
-            return Ok(counted);
-        }
-    }
-}
-
-fn tally(buckets: &[RegisteredBucket], counted: &BTreeMap<Shard, Counted>, now: Timestamp) -> Waits {
-    let mut waits = Waits::default();
+fn tally(buckets: &[RegisteredBucket], lines: &[RegisteredLine], counts: Counts, now: Timestamp) -> Waits {
+    let mut waits = Waits { lines: Lines::of(lines, &counts), ..Waits::default() };
     for registered in buckets {
         let bucket = registered.bucket;
         let due = due(bucket, now);
-        let mut in_bucket = Parked { buckets: 1, ..Parked::default() };
-        for shard in bucket.shards(registered.shards) {
-            let Some(counted) = counted.get(&shard) else {
-                waits.not_counted += 1;
-                in_bucket.at_least = true;
-                continue;
-            };
-            in_bucket.messages += counted.messages;
-            if !counted.is_whole {
-                waits.in_part += 1;
-                in_bucket.at_least = true;
-            }
-        }
-        if due == 0 && in_bucket.messages > 0 {
+        let waiting = counts.of(bucket.shards(registered.shards));
+        if due == 0 && waiting.messages > 0 {
             waits.late_for = waits.late_for.max(Some(now.since(bucket.start())));
         }
         let parked = &mut waits.parked[bucket.lane() as usize][due];
-        *parked = parked.plus(&in_bucket);
+        *parked = parked.plus(Parked { places: 1, waiting });
     }
-    waits
+    Waits { error: counts.error, ..waits }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::parked::{
+        InShard,
+        tests::{registered as line, whole},
+    };
 
     fn now() -> Timestamp {
         Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
@@ -189,39 +138,73 @@ pub(super) mod tests {
         RegisteredBucket { bucket, shards, messages: 0 }
     }
 
-    /// Two late messages in a bulk bucket, three transactional ones that are due in an hour, and a shard not counted.
+    fn counts(
+        shards: impl IntoIterator<Item = Partition>,
+        counted: impl IntoIterator<Item = InShard>,
+    ) -> Counts {
+        Counts { by_shard: shards.into_iter().zip(counted).collect(), error: None }
+    }
+
+    /// Two late messages in a bulk bucket, three transactional ones that are due in an hour, a shard not counted, and nine messages
+    /// on the bulk lane that wait for two origins.
     pub(crate) fn some() -> Waits {
         let buckets = [
             registered("bulk", "20261121T095500Z", 2),
             registered("transactional", "20261121T104500Z", 2),
             registered("transactional", "20261122T104500Z", 2),
         ];
-        let shards: Vec<Shard> = buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).collect();
-        let whole = |messages| Counted { messages, is_whole: true };
-        let counts = [whole(0), whole(2), whole(1), whole(2), Counted { messages: 4, is_whole: false }];
-        tally(&buckets, &shards.into_iter().zip(counts).collect(), now())
+        let lines = [line("bulk#https://fcm.googleapis.com", 2), line("bulk#https://partner.example", 1)];
+        let mut shards: Vec<Partition> =
+            buckets.iter().flat_map(|it| it.bucket.shards(it.shards)).map(Partition::from).collect();
+        shards.truncate(5);
+        shards.extend(lines.iter().flat_map(|it| it.line.shards(it.shards)).map(Partition::from));
+        let in_buckets = [whole(0), whole(2), whole(1), whole(2), InShard { messages: 4, is_whole: false }];
+        let in_lines = [0, 3, 0, 5, 1, 0].map(whole);
+        tally(&buckets, &lines, counts(shards, in_buckets.into_iter().chain(in_lines)), now())
+    }
+
+    /// As many messages as have the most digits, in each place of the transactional lane.
+    pub(crate) fn wide() -> Waits {
+        let part = |messages| InShard { messages, is_whole: false };
+        let counted = [part(98_999); 7].into_iter().chain([part(49_000); 2]);
+        let starts = ["21T0955", "21T1001", "21T1010", "21T1045", "21T1500", "22T0500", "23T0500"];
+        let buckets = starts.map(|start| registered("transactional", &format!("202611{start}00Z"), 1));
+        let lines = [line("transactional#https://fcm.googleapis.com", 1)];
+        let shards = buckets.iter().flat_map(|it| it.bucket.shards(1)).map(Partition::from);
+        let shards = shards.chain(lines.iter().flat_map(|it| it.line.shards(1)).map(Partition::from));
+        tally(&buckets, &lines, counts(shards, counted), now())
     }
 
     #[test]
     fn messages_are_grouped_by_lane_and_by_when_they_are_due() {
         let waits = some();
-        let parked = |buckets, messages, at_least| Parked { buckets, messages, at_least };
+        let waiting = |messages, not_counted, in_part| Waiting { messages, not_counted, in_part };
         let of = |lane: Lane, due: &str| {
-            waits.parked[lane as usize][DUE.iter().position(|it| *it == due).expect("a label")]
+            let parked = waits.parked[lane as usize][DUE.iter().position(|it| *it == due).expect("a label")];
+            (parked.places, parked.waiting)
         };
-        assert_eq!(of(Lane::Bulk, "late"), parked(1, 2, false));
-        assert_eq!(of(Lane::Transactional, "1h"), parked(1, 3, false));
-        assert_eq!(of(Lane::Transactional, "later"), parked(1, 4, true));
-        assert_eq!(waits.of_lane(Lane::Transactional), parked(2, 7, true));
-        assert_eq!((waits.late(), waits.late_for), (parked(1, 2, false), Some(Duration::from_secs(330))));
-        assert_eq!((waits.not_counted, waits.in_part), (1, 1));
+        assert_eq!(of(Lane::Bulk, "late"), (1, waiting(2, 0, 0)));
+        assert_eq!(of(Lane::Transactional, "1h"), (1, waiting(3, 0, 0)));
+        assert_eq!(of(Lane::Transactional, "later"), (1, waiting(4, 1, 1)));
+        assert_eq!(waits.of_lane(Lane::Transactional), waiting(7, 1, 1));
+        assert_eq!((waits.late(), waits.late_for), (waiting(2, 0, 0), Some(Duration::from_secs(330))));
+    }
+
+    #[test]
+    fn what_waits_for_an_origin_is_due_at_no_time_and_counts_in_the_lane_s_total() {
+        let waits = some();
+        let bulk = waits.for_origins(Lane::Bulk);
+        assert_eq!((bulk.places, bulk.waiting.messages, bulk.waiting.at_least()), (2, 9, false));
+        assert_eq!(waits.for_origins(Lane::Transactional), Parked::default());
+        assert_eq!(waits.of_lane(Lane::Bulk).messages, 2 + 9);
+        assert_eq!(waits.all(), Waiting { messages: 18, not_counted: 1, in_part: 1 });
     }
 
     #[test]
     fn an_empty_bucket_is_never_late() {
         let buckets = [registered("bulk", "20261121T095500Z", 1)];
-        let counted = buckets[0].bucket.shards(1).map(|it| (it, Counted { messages: 0, is_whole: true }));
-        let waits = tally(&buckets, &counted.collect(), now());
+        let counts = counts(buckets[0].bucket.shards(1).map(Partition::from), [whole(0)]);
+        let waits = tally(&buckets, &[], counts, now());
         assert_eq!((waits.late().messages, waits.late_for), (0, None));
     }
 

@@ -1,10 +1,13 @@
 //! `redial breakers` on a stack.
 
-use redial_core::protection::{Circuit, Cooldowns, Count, OriginState, Phase};
+use redial_core::{
+    lane::Lane,
+    protection::{Circuit, Cooldowns, Count, OriginState, Phase},
+};
 use redial_engine::ports::Protection as _;
 
 use super::{listed, origin, protection};
-use crate::prelude::*;
+use crate::{lines::put_in_line, prelude::*};
 
 const FCM: &str = "https://fcm.googleapis.com";
 
@@ -122,6 +125,30 @@ pub(super) async fn breakers_are_listed_as_workers_left_them(stack: &TestStack) 
     assert_eq!(listed(stack, invalid.as_str()).expect("it is known")["phase"], "closed");
     let opened = stack.json(format!("breakers open {} --for 1m", invalid.as_str()));
     assert_eq!((&opened["phase"], &opened["before"]["phase"]), (&json!("open"), &json!("closed")));
+}
+
+pub(super) async fn messages_that_wait_for_an_origin_are_counted(stack: &TestStack) {
+    const WITHOUT_STATE: &str = "https://without-state.example";
+    for (lane, origin, messages) in
+        [(Lane::Transactional, FCM, 2), (Lane::Bulk, FCM, 40), (Lane::Bulk, WITHOUT_STATE, 1)]
+    {
+        put_in_line(stack, lane, origin, messages).await;
+    }
+    let shown = stack.json("breakers list");
+    let waiting = |origin: &str| {
+        let rows = shown["origins"].as_array().expect("a list");
+        let row = rows.iter().find(|row| row["origin"] == origin).expect("it is listed");
+        assert_eq!(row["phase"], "closed", "listed for what waits: {row}");
+        row["waiting"].clone()
+    };
+    assert_eq!(waiting(FCM), json!({"messages": 42, "at_least": false}));
+    assert_eq!(waiting(WITHOUT_STATE), json!({"messages": 1, "at_least": false}));
+    let none = listed(stack, "https://slowed.example:8443").expect("it is known");
+    assert_eq!(none["waiting"], json!({"messages": 0, "at_least": false}));
+    let table = stack.shown("breakers list");
+    let row = table.lines().find(|line| line.starts_with(FCM)).expect("it is listed");
+    assert!(table.lines().next().is_some_and(|line| line.contains(" WAITING  LOOKED AT")), "{table}");
+    assert!(row.split_whitespace().any(|word| word == "42") && !table.contains("s3cret"), "{table}");
 }
 
 pub(super) async fn the_breaker_of_one_recipient_is_opened_and_closed(stack: &TestStack) {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use redial_core::{
+    lane::Lane,
     message::{Inbound, QueueKind, parse},
     protection::{
         Cooldowns, Count, OriginState, Place, Whose,
@@ -19,7 +20,7 @@ use redial_core::{
 use redial_engine::{ports::Protection as _, protection::Settings};
 
 use super::{origin, protection};
-use crate::prelude::*;
+use crate::{lines::put_in_line, prelude::*};
 
 const PAGE: &str = include_str!("../../../../infra/docs/protection.md");
 
@@ -163,7 +164,7 @@ fn shell(stack: &TestStack, lines: &str) -> Done {
     run(shell.stdout(Stdio::piped()).stderr(Stdio::piped()), lines)
 }
 
-/// A push service that is out, one that comes back after it was, and a receiver that fails a little.
+/// A push service that is out, one that comes back after it was, each with messages that wait for it, and a receiver that fails a little.
 async fn leave_states(stack: &TestStack) {
     // Windows are divided into tens of seconds: from the start of one, the same attempts always give the same pace.
     let now = System.now();
@@ -197,6 +198,8 @@ async fn leave_states(stack: &TestStack) {
     ] {
         assert!(store.exchange(&origin(of).into(), 0, state, now).await.expect("the table takes it"), "{of}");
     }
+    put_in_line(stack, Lane::Transactional, "https://fcm.googleapis.com", 1_640).await;
+    put_in_line(stack, Lane::Transactional, "https://updates.push.services.mozilla.com", 75).await;
 }
 
 /// The AWS CLI's command, and the message in it.

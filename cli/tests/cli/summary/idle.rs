@@ -12,7 +12,7 @@ use redial_core::{
 use redial_engine::ports::{ParkedItem, ParkedKey, Parking as _, WaitRegistry as _};
 
 use super::{document, parked, queue};
-use crate::prelude::*;
+use crate::{lines::put_in_line, prelude::*};
 
 const ORIGIN: &str = "https://a-push-service-with-a-long-name.notifications.example.com:8443";
 
@@ -23,6 +23,7 @@ async fn the_summary_of_a_stack_shows_what_needs_a_look() {
         an_idle_stack_has_no_findings(&stack);
         messages_on_queues_are_counted(&stack).await;
         parked_messages_are_counted_by_their_time_and_late_ones_reported(&stack).await;
+        messages_that_wait_for_an_origin_are_counted_apart(&stack).await;
         an_open_breaker_is_reported(&stack);
         metrics_of_cloudwatch_are_shown(&stack).await;
         everything_fits_eighty_columns(&stack);
@@ -106,6 +107,21 @@ async fn parked_messages_are_counted_by_their_time_and_late_ones_reported(stack:
     assert!(words.starts_with("2 parked messages are overdue, the first by "), "{words}");
 }
 
+async fn messages_that_wait_for_an_origin_are_counted_apart(stack: &TestStack) {
+    let before = document(stack);
+    put_in_line(stack, Lane::Transactional, ORIGIN, 3).await;
+    put_in_line(stack, Lane::Bulk, ORIGIN, 5).await;
+    let seen = document(stack);
+    for (lane, waiting, all) in [(0, 3, 10), (1, 5, 7)] {
+        let (lane, before) = (&seen["parked"]["lanes"][lane], &before["parked"]["lanes"][lane]);
+        assert_eq!(lane["for_origins"], json!({"lines": 1, "messages": waiting, "at_least": false}));
+        assert_fields(lane, json!({"messages": all, "at_least": false, "due": before["due"]}));
+        assert_eq!(before["for_origins"], json!({"lines": 0, "messages": 0, "at_least": false}));
+    }
+    let found = |document: &Value| document["findings"].as_array().map(Vec::len);
+    assert_eq!(found(&seen), found(&before), "nothing in a line is late: {seen:#}");
+}
+
 fn an_open_breaker_is_reported(stack: &TestStack) {
     stack.shown(format!("breakers open {ORIGIN} --for 30m"));
     let seen = document(stack);
@@ -115,6 +131,7 @@ fn an_open_breaker_is_reported(stack: &TestStack) {
     let (mut here, mut there) = (seen["origins"][0].clone(), listed["origins"][0].clone());
     (here["at"], there["at"]) = (Value::Null, Value::Null);
     assert_eq!(here, there, "as the list of breakers has it");
+    assert_eq!(here["waiting"], json!({"messages": 8, "at_least": false}), "on both lanes");
     assert_eq!(seen["origins_known"], 1);
 }
 
@@ -143,8 +160,8 @@ fn everything_fits_eighty_columns(stack: &TestStack) {
         "transactional ingest 2 1 0 ",
         "bulk retry 0 0 1 -",
         "- dead letters 0 0 0 -",
-        "transactional 0 0 0 7 0 0 0 7",
-        "bulk 2 0 0 0 0 0 0 2",
+        "transactional 0 0 0 7 0 0 0 3 10",
+        "bulk 2 0 0 0 0 0 0 5 7",
         "LAST 5 MINUTES attempts 0, sent 41,",
         "notifications.example.com:8443 open in ",
     ] {

@@ -22,10 +22,11 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use redial_core::endpoint::Endpoint;
 use redial_core::outcome::{Impossible, InDoubt, Outcome, Response};
 use redial_engine::ports::Clock;
+use reqwest::Request;
 use tokio::time::{Instant, timeout_at};
 
 pub use self::address::is_public;
@@ -125,8 +126,11 @@ impl Egress {
         // A wait for another request's connection is not the receiver's.
         let deadline = deadline.min(Instant::now() + within);
         let client = self.connections.of(&origin, public_only);
-        let request = client.post(endpoint.expose().clone()).headers(headers).body(body).send();
-        let answer = match timeout_at(deadline, request).await {
+        // Without a builder, which reads the address for a user's name and moves each header.
+        let mut request = Request::new(Method::POST, endpoint.expose().clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = Some(body.into());
+        let answer = match timeout_at(deadline, client.execute(request)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 turn.broke();

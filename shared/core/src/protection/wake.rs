@@ -5,19 +5,10 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 
 use super::breaker::Span;
+use super::rank::Rank;
 use crate::delivery_options::{Class, Urgency};
-use crate::label::labels;
 use crate::message::Message;
 use crate::time::{Deadline, Timestamp};
-
-labels! {
-    /// Which of an origin's waiting messages go first.
-    pub enum Rank {
-        First = "first",
-        Middle = "middle",
-        Last = "last",
-    }
-}
 
 impl Rank {
     /// A message's: its urgency where it names one, else its class.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::worker::{Ports, Worker};
 use crate::ports::{
-    Clock, DeadLetterStore, LineRegistry, Parking, PortError, PruneCandidate, QuarantineEvent,
+    Clock, DeadLetterStore, LineRegistry, Parking, Partition, PortError, PruneCandidate, QuarantineEvent,
     RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
 };
 use redial_core::event::{Event, State as Announced};
@@ -89,7 +89,7 @@ impl Decided {
 
 impl<P: Ports> Worker<P> {
     pub(super) async fn sweep_waits(&self, deadline: Timestamp) -> Result<Swept, PortError> {
-        let Self { clock, parking, wait_registry: registry, .. } = self;
+        let Self { clock, wait_registry: registry, .. } = self;
         let mut swept = Swept::default();
         let late = registry.begun_before(clock.now().minus(self.settings.late_after)).await?;
         for registered in late {
@@ -97,14 +97,7 @@ impl<P: Ports> Worker<P> {
             if clock.now() >= deadline {
                 break;
             }
-            let mut holds_messages = false;
-            for shard in bucket.shards(shards) {
-                if !parking.page(shard.into(), 1).await?.is_empty() {
-                    holds_messages = true;
-                    break;
-                }
-            }
-            if holds_messages {
+            if self.holds_any(bucket.shards(shards).map(Partition::from)).await? {
                 self.send(Outgoing::release(Release::Bucket(bucket))).await?;
                 swept.released += 1;
             } else {
@@ -116,21 +109,24 @@ impl<P: Ports> Worker<P> {
         Ok(swept)
     }
 
+    /// Whether a message lies in one of these.
+    async fn holds_any(&self, partitions: impl Iterator<Item = Partition>) -> Result<bool, PortError> {
+        for partition in partitions {
+            if !self.parking.page(partition, 1).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Has dispatch look after each line that holds messages: a release may have been lost, and what time alone changes nobody else sees.
     async fn sweep_lines(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
-        let Self { clock, parking, wait_registry: registry, .. } = self;
+        let Self { clock, wait_registry: registry, .. } = self;
         for registered in registry.lines().await? {
             if clock.now() >= deadline {
                 break;
             }
-            let mut holds_messages = false;
-            for shard in registered.line.shards(registered.shards) {
-                if !parking.page(shard.into(), 1).await?.is_empty() {
-                    holds_messages = true;
-                    break;
-                }
-            }
-            if holds_messages {
+            if self.holds_any(registered.line.shards(registered.shards).map(Partition::from)).await? {
                 self.send(Outgoing::release(Release::Line(registered.line.into()))).await?;
             } else if clock.now().since(registered.at) >= FORGOTTEN_AFTER {
                 registry.forget_line(registered).await?;

@@ -62,7 +62,7 @@ fn messages_wait_in_a_line_without_looking_and_are_sent_after_the_breaker_closes
 fn a_message_that_joins_after_the_breaker_closed_releases_its_line() {
     let mut harness = held(20);
     // The worker relies on what it read before.
-    let settings = Settings { state_max_age: HOUR, ..Settings::default() };
+    let settings = Settings { state_max_age: Duration::from_secs(10), ..Settings::default() };
     harness.worker.guard = Guard::new(settings, 1);
     harness.push("early", r#","ttl":86400"#);
     let before = waiting(&harness);

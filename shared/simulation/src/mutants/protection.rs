@@ -26,8 +26,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a paused origin gets everything",
         rule: "an origin that asked all to stay away gets nothing",
         file: BREAKER,
-        find: "                Decision::Later { soon: Span { from: until, width: RAMP } }\n",
-        replace: "                let _ = until;\n                Decision::Go\n",
+        find: "Phase::Paused { until } => Decision::Later { soon: Span { from: until, width: RAMP } },",
+        replace: "Phase::Paused { until: _ } => Decision::Go,",
     },
     Mutant {
         name: "a state is believed for ever",

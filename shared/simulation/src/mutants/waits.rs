@@ -37,8 +37,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the sweep forgets a full bucket",
         rule: "a late bucket is released",
         file: "shared/engine/src/cleanup/sweep.rs",
-        find: "            if holds_messages {",
-        replace: "            if holds_messages && swept.released > 1_000 {",
+        find: "if self.holds_any(bucket.shards(shards).map(Partition::from)).await? {",
+        replace: "if self.holds_any(bucket.shards(shards).map(Partition::from)).await? && swept.released > 1_000 {",
     },
     Mutant {
         name: "a throttled put is acknowledged",
@@ -51,8 +51,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a release delays what it sends for another minute",
         rule: "what was parked is sent when it is due",
         file: WAITS,
-        find: "delay: DelaySeconds::floor(item.not_before.since(now), settings.waits.sqs_max_delay),",
-        replace: "delay: DelaySeconds::floor(item.not_before.since(now) + std::time::Duration::from_secs(60), settings.waits.sqs_max_delay),",
+        find: "onward(item, item.not_before.since(now), settings)",
+        replace: "onward(item, item.not_before.since(now) + Duration::from_secs(60), settings)",
     },
     Mutant {
         name: "a bucket begins after what lies in it",

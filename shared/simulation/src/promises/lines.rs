@@ -1,6 +1,5 @@
 //! What waits in the lines of origins: in registered shards, until its origin lets it go, and no longer.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redial_core::line::{Line, LineShard};
@@ -24,15 +23,6 @@ const RELEASED_WITHIN: Duration = Duration::from_secs(120);
 
 /// What a look after a line calls at most, besides two queries a shard.
 const CALLS_OF_A_LOOK: usize = 12;
-
-/// What is remembered of lines.
-#[derive(Debug, Default)]
-pub(crate) struct Lines {
-    /// When something was last put in a line, or left it, or when its origin last held messages back.
-    pub(crate) moved: BTreeMap<Line, Timestamp>,
-    /// What looks after lines that hold something may have called.
-    pub(crate) calls: usize,
-}
 
 impl Memo {
     /// A message lies in a line.

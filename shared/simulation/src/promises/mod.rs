@@ -23,7 +23,6 @@ use redial_core::metric::Metric;
 use crate::situations::Situation;
 use crate::watch::{Memo, Releases};
 
-pub(crate) use lines::Lines;
 pub(crate) use remains::Remains;
 
 /// How many calls of AWS a message that is received or parked may cost. The most that was seen is ten.

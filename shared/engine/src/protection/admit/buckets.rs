@@ -11,8 +11,8 @@ use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::pace::{Pace, SLOWEST};
 use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
-use redial_core::protection::wake::{self, Rank};
 use redial_core::protection::{Circuit, OriginState};
+use redial_core::protection::{Rank, wake};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 

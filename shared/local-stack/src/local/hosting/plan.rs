@@ -340,7 +340,7 @@ mod tests {
             [
                 schedule(Some("rate(1 hour)"), json!({"sweep": "bodies"})),
                 schedule(Some("rate(5 minutes)"), json!({"sweep": "prune"})),
-                schedule(Some("rate(5 minutes)"), json!({"sweep": "waits"})),
+                schedule(Some("rate(1 minute)"), json!({"sweep": "waits"})),
             ]
         );
     }

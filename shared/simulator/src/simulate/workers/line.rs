@@ -11,7 +11,7 @@ use redial_core::{
     time::{Deadline, Timestamp},
 };
 
-use super::Message;
+use super::super::scenario::Message;
 
 /// How often a sweep looks after a line.
 const SWEPT_EVERY: Duration = Duration::from_secs(60);
