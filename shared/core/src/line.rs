@@ -1,7 +1,7 @@
 //! The line of an origin: messages that wait until it may be sent to again, and not for a time.
 //!
 //! What an open breaker holds back would otherwise look again every few minutes, and come back long after the outage. In a line nothing
-//! looks: whoever finds that the origin lets messages go releases the line, and they leave at the pace that the origin has room for.
+//! looks: a worker that finds that the origin lets messages go releases the line, and they leave at the pace that the origin has room for.
 //!
 //! A line lies in shards. Each of them is a partition for each rank, so that the urgent leave first, in the order of the keys, which begin
 //! with the moment until which a message waits at most. A tenant's messages lie in some of the shards, which leave in turn.

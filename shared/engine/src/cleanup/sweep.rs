@@ -119,7 +119,7 @@ impl<P: Ports> Worker<P> {
         Ok(false)
     }
 
-    /// Has dispatch look after each line that holds messages: a release may have been lost, and what time alone changes nobody else sees.
+    /// Has dispatch look after each line that holds messages: a release may have been lost, and no worker notices what time alone changes.
     async fn sweep_lines(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
         let Self { clock, wait_registry: registry, .. } = self;
         for registered in registry.lines().await? {

@@ -1,8 +1,8 @@
 //! The lines of origins: what an open breaker holds back waits in one until the origin may be sent to again ([`redial_core::line`]).
 //!
 //! No message is forgotten in a line. It is registered before anything lies in it, and once the messages are there the origin's state is
-//! read consistently: if the origin lets messages go by then, the worker that put them releases the line, because whoever closed the
-//! breaker may have released it before. Who closes a breaker releases its lines, and a sweep each minute looks after all that are
+//! read consistently: if the origin lets messages go by then, the worker that put them releases the line, because the worker
+//! that closed the breaker may have released it before. Who closes a breaker releases its lines, and a sweep each minute looks after all that are
 //! registered: it is the net under every release that is lost, and the only one to notice what time alone changes.
 //!
 //! A release reads the origin's state for each page. While the origin holds messages back it sends none but those whose time is over, and
@@ -133,7 +133,7 @@ impl<P: Ports> Worker<P> {
         Ok(wanted)
     }
 
-    /// Whoever closed the breaker may have released the line before these messages lay in it. If the state cannot be read, the sweep
+    /// The worker that closed the breaker may have released the line before these messages lay in it. If the state cannot be read, the sweep
     /// looks after the line.
     async fn release_if_it_lets_go(&self, line: &Line) -> Result<(), PortError> {
         match self.lets_go(line).await {

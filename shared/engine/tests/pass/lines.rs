@@ -26,7 +26,7 @@ fn held(messages: usize) -> Harness {
     harness
 }
 
-/// The origin is well from now on, and nobody says so.
+/// The origin is well from now on, and no worker has released its line.
 fn is_well(harness: &Harness) {
     let stored = StoredOrigin { state: OriginState::default(), version: 2 };
     harness.state().origins.insert(origin(PUSH_SERVICE), stored);
@@ -75,7 +75,7 @@ fn a_message_that_joins_after_the_breaker_closed_releases_its_line() {
 }
 
 #[test]
-fn the_sweep_releases_a_line_that_nobody_releases() {
+fn the_sweep_releases_a_line_that_no_worker_releases() {
     let mut harness = held(20);
     harness.pass(Duration::from_secs(10));
     is_well(&harness);

@@ -26,7 +26,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Who joins while the provider lets messages go looks after the line, a moment after whoever did last.
+    /// A worker whose message joins while the provider lets messages go releases the line, one lot after the last release.
     pub(super) fn join(&mut self, message: Message, deadline: Deadline, state: &OriginState, now: Timestamp) {
         self.waiting.insert((deadline.at(), self.joined), message);
         self.joined += 1;
@@ -41,7 +41,7 @@ impl Line {
         self.looked_after_at
     }
 
-    /// The provider's breaker changed: whoever wrote that looks after the line.
+    /// The provider's breaker changed: the worker that wrote that releases the line.
     pub(super) fn changed(&mut self, now: Timestamp) {
         if !self.waiting.is_empty() {
             self.looked_after_at = Some(now);
