@@ -66,7 +66,7 @@ use redial_core::route::{Route, route};
 use redial_core::setback::Setback;
 
 pub use batch::Incoming;
-pub use shards::{KnownBuckets, KnownLines};
+pub use shards::{KnownBuckets, KnownLines, KnownShards};
 pub use visibility::return_all;
 pub use worker::{CONCURRENCY, Invocation, LINGER, Ports, RESERVE, Settings, Worker, time_for};
 

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use redial_core::line::{Line, LineShard};
+use redial_core::line::LineShard;
 use redial_core::protection::Phase;
 use redial_core::protection::line::LetsGo;
-use redial_core::time::Timestamp;
 use redial_engine::ports::{ParkedKey, Partition};
 use redial_memory::State;
 
