@@ -46,6 +46,7 @@ pub mod provider;
 pub mod push_target;
 pub mod queue;
 pub mod quota;
+pub mod rank;
 pub mod rate;
 pub mod reason;
 pub mod recipient;

@@ -13,7 +13,7 @@ use crate::endpoint::Origin;
 use crate::hash::fnv1a;
 use crate::identity::{DeliveryKey, Tenant};
 use crate::lane::Lane;
-use crate::protection::Rank;
+use crate::rank::Rank;
 use crate::shape::{Object, integer, text};
 use crate::time::{Deadline, Timestamp};
 

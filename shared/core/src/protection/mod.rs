@@ -21,7 +21,6 @@ pub mod line;
 pub mod origin;
 pub mod pace;
 pub mod patience;
-pub mod rank;
 pub mod spread;
 pub mod token_bucket;
 pub mod votes;
@@ -32,6 +31,7 @@ pub use breaker::{Cooldowns, Phase};
 pub use circuit::{AtOrigin, Circuit};
 pub use count::Count;
 pub use origin::OriginState;
-pub use rank::Rank;
 pub use spread::Counted;
 pub use whose::{Place, Whose};
+
+pub use crate::rank::Rank;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 
 use super::breaker::Span;
-use super::rank::Rank;
 use crate::delivery_options::{Class, Urgency};
 use crate::message::Message;
+use crate::rank::Rank;
 use crate::time::{Deadline, Timestamp};
 
 impl Rank {
