@@ -70,7 +70,7 @@ impl Statement {
 /// `false`: its condition did not hold, or the item that it was to insert exists. `Err`: it may or may not have been carried out.
 pub(crate) type Written = Result<bool, PortError>;
 
-/// The statement of a place. It is made anew for each call, because the call takes its texts: one that is kept would be copied.
+/// The statement of a place. Each call makes its own, because the call takes its texts: one that is kept would be copied.
 type StatementOf<'a> = &'a (dyn Fn(usize) -> Statement + Sync);
 
 impl Table {
