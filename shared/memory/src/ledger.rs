@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::batch::{self, Together};
-use redial_core::ledger::{self, Entry, Fence, Judgement, PastAttempt, Record, expires_at, judge};
+use redial_core::ledger::{self, Ask, Entry, Fence, Judgement, PastAttempt, Record, expires_at, judge};
 use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, KnownPolicies, Ledger, LedgerReader, Policies, PortError};
 
 use super::effects::assert_distinct;
+use super::state::Takeover;
 use super::{Memory, Row, State};
 
 impl Ledger for Memory {
@@ -154,6 +155,14 @@ enum Step {
     Close(String),
 }
 
+/// What this claim takes over, in the moment that it does.
+fn note_takeover(state: &mut State, ask: &Ask, in_doubt: bool) {
+    let former = state.ledger.own(&ask.key).filter(|own| in_doubt && batch::may_be_listed(own));
+    let Some(lease_token) = former.map(|own| own.lease_token.clone()) else { return };
+    let is_closed = state.ledger.is_closed(&lease_token);
+    state.takeovers.push(Takeover { key: ask.key.clone(), lease_token, is_closed });
+}
+
 fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
     let ask = &claim.ask;
     if state.ledger.own(&ask.key).is_some_and(|stored| stored.is_forgotten(now)) {
@@ -201,6 +210,7 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         updated_at: now,
         expires_at: claim.expires_at(now),
     };
+    note_takeover(state, ask, in_doubt);
     state.ledger.insert(ask.key.clone(), entry);
     Step::Answer(ClaimAnswer::Granted { in_doubt, at: now })
 }

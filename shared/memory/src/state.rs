@@ -71,6 +71,16 @@ pub struct SentWebhook {
 }
 
 /// What the ports hold, and what tests make them do.
+/// An attempt that a batch may list was taken over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Takeover {
+    pub key: DeliveryKey,
+    /// The token of the batch that may list it.
+    pub lease_token: String,
+    /// Whether nothing could be added to that batch any more.
+    pub is_closed: bool,
+}
+
 #[derive(Debug, Default)]
 pub struct State {
     pub now: Timestamp,
@@ -88,6 +98,7 @@ pub struct State {
     /// Calls that are to fail: by name, how often.
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
     pub ledger: Entries,
+    pub takeovers: Vec<Takeover>,
     /// Attempts that were recorded, in order.
     pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
     /// What browsers acknowledged first, and when.

@@ -1,12 +1,12 @@
 //! The ports in memory, under watch.
 
-use redial_core::ledger::{Ask, Entry, Fence, Record, State, batch};
+use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
     Claim, ClaimAnswer, Ledger, Outbox, ParkedItem, ParkedKey, Parking, Partition, PortError, Receipt,
 };
-use redial_memory::Memory;
+use redial_memory::{Memory, Takeover};
 
 use crate::release;
 use crate::situations::Situation;
@@ -27,16 +27,11 @@ pub struct WatchedLedger {
 impl Ledger for WatchedLedger {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
         let asks: Vec<_> = claims.iter().map(|claim| claim.ask.clone()).collect();
-        let (carried, before): (Vec<_>, Vec<_>) = {
+        let carried: Vec<_> = {
             let state = self.memory.state();
             let mut memo = self.watch.memo();
             claims.iter().for_each(|claim| memo.finds_nothing(claim, &state));
-            let found = |ask: &Ask| {
-                let own = state.ledger.own(&ask.key);
-                let former = own.filter(|own| own.lease_token != ask.lease_token).cloned();
-                (memo.claims(ask, state.known(&ask.key).as_ref(), state.now), former)
-            };
-            asks.iter().map(found).unzip()
+            asks.iter().map(|ask| memo.claims(ask, state.known(&ask.key).as_ref(), state.now)).collect()
         };
         {
             // A worker that dies before it hears of its claim may still hold it.
@@ -50,22 +45,9 @@ impl Ledger for WatchedLedger {
         if answers.iter().any(is_refused) && answers.iter().any(Result::is_ok) {
             self.watch.saw(Situation::OthersGoOn);
         }
-        for (((ask, answer), carried), before) in asks.iter().zip(&answers).zip(carried).zip(before) {
-            let (at, is_closed) = {
-                let state = self.memory.state();
-                (state.now, before.as_ref().is_some_and(|former| state.ledger.is_closed(&former.lease_token)))
-            };
-            if is_closed && matches!(answer, Ok(ClaimAnswer::Granted { .. })) {
-                self.watch.saw(Situation::BatchClosed);
-            }
-            if let Some(former) = before.filter(|former| !is_closed && batch::may_be_listed(former))
-                && matches!(answer, Ok(ClaimAnswer::Granted { in_doubt: true, .. }))
-            {
-                let (key, token) = (&ask.key, &former.lease_token);
-                self.watch
-                    .memo()
-                    .violated(format!("{key} was taken over while the batch of {token} is open"));
-            }
+        self.takes_over();
+        let at = self.memory.state().now;
+        for ((ask, answer), carried) in asks.iter().zip(&answers).zip(carried) {
             self.watch.memo().claimed(ask, answer, carried);
             self.ends(ask, answer);
             let (turn, token) = (ask.turn.attempt.0, &ask.lease_token);
@@ -103,6 +85,19 @@ impl Ledger for WatchedLedger {
 }
 
 impl WatchedLedger {
+    /// No success can be added to the batch of an attempt that another worker has taken over.
+    fn takes_over(&self) {
+        let takeovers = std::mem::take(&mut self.memory.state().takeovers);
+        for Takeover { key, lease_token, is_closed } in takeovers {
+            if is_closed {
+                self.watch.saw(Situation::BatchClosed);
+            } else {
+                let what = format!("{key} was taken over while the batch of {lease_token} is open");
+                self.watch.memo().violated(what);
+            }
+        }
+    }
+
     /// A delivery that ends without an attempt ends with its claim.
     fn ends(&self, ask: &Ask, answer: &Result<ClaimAnswer, PortError>) {
         let mut memo = self.watch.memo();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::shards::Ask;
-use super::waits::{PAGE, onward};
+use super::waits::PAGE;
 use super::worker::{Invocation, Ports, Worker};
 use crate::ports::{
     Clock, LineRegistry, Outbox, ParkedItem, ParkedKey, Parking, Partition, PortError, Protection, Telemetry,
@@ -35,6 +35,9 @@ use redial_core::wait::Release;
 
 /// A shard is looked after no more often than this: of many releases that come together, two are enough.
 const TURN: Duration = Duration::from_secs(5);
+
+/// As far as two workers' clocks are apart. A turn that the slower one takes for one to come may be over.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(3);
 
 /// A message leaves its line this long before the end of its time, so that the end is noticed in time.
 const LEAVES_BEFORE: Duration = Duration::from_secs(60);
@@ -194,7 +197,10 @@ impl<P: Ports> Worker<P> {
         let Some(registered) = self.wait_registry.line(line.clone()).await? else { return Ok(()) };
         match self.lets_go(&line).await? {
             LetsGo::None => self.end_those_over(&line, registered.shards).await,
-            LetsGo::Probes(number) => self.send_as_probes(&line, registered.shards, number).await,
+            LetsGo::Probes(number) => {
+                self.end_those_over(&line, registered.shards).await?;
+                self.send_as_probes(&line, registered.shards, number).await
+            }
             LetsGo::PerSecond(_) | LetsGo::All => {
                 let of = |number| LineRelease { line: line.clone(), shard: Some(number), turn: None };
                 let releases =
@@ -213,7 +219,7 @@ impl<P: Ports> Worker<P> {
                 let all = page.len();
                 page.retain(|item| item.key.until().is_none_or(|until| until <= over));
                 let leave = page.len();
-                self.let_go(page, |_| Duration::ZERO).await?;
+                self.send_on(page, |_, _| Duration::ZERO).await?;
                 if leave < all || leave < usize::from(PAGE) {
                     break;
                 }
@@ -238,7 +244,7 @@ impl<P: Ports> Worker<P> {
             }
             chosen.extend(others.into_iter().chain(same).take(left));
         }
-        self.let_go(chosen, |_| Duration::ZERO).await
+        self.send_on(chosen, |_, _| Duration::ZERO).await
     }
 
     async fn release_shard(
@@ -283,11 +289,12 @@ impl<P: Ports> Worker<P> {
                     Places::Full => return self.send_all(vec![again(LOT / 2)]).await,
                     Places::From { begin, per_second } => {
                         let now = system.now();
-                        let after =
-                            |nth: usize| begin.since(now) + Duration::from_secs_f64(nth as f64 / per_second);
-                        self.let_go(page, after).await?;
+                        let after = |nth: usize, _: &ParkedItem| {
+                            begin.since(now) + Duration::from_secs_f64(nth as f64 / per_second)
+                        };
+                        self.send_on(page, after).await?;
                     }
-                    Places::Any => self.let_go(page, |_| Duration::ZERO).await?,
+                    Places::Any => self.send_on(page, |_, _| Duration::ZERO).await?,
                 }
             }
         }
@@ -298,7 +305,8 @@ impl<P: Ports> Worker<P> {
     async fn take_turn(&self, line: &Line, number: u16) -> Result<Option<Timestamp>, PortError> {
         let now = self.system.now();
         let key = TokenBucket::Turn(line.to_string(), number).key();
-        let request = Request::new(key, 1, 1.0 / TURN.as_secs_f64(), Some(now.plus(TURN)), now);
+        let request =
+            Request::new(key, 1, 1.0 / TURN.as_secs_f64(), Some(now.plus(TURN + CLOCKS_DIFFER)), now);
         Ok(match self.protection.lease(request).await? {
             Answer::Leased { begin } => Some(begin),
             Answer::Empty { .. } => None,
@@ -320,22 +328,6 @@ impl<P: Ports> Worker<P> {
             Answer::Leased { begin } => Places::From { begin, per_second },
             Answer::Empty { .. } => Places::Full,
         })
-    }
-
-    /// Sends these to their retry queue, each after so long by its number, and deletes those that were sent.
-    async fn let_go(
-        &self,
-        page: Vec<ParkedItem>,
-        after: impl Fn(usize) -> Duration,
-    ) -> Result<(), PortError> {
-        if page.is_empty() {
-            return Ok(());
-        }
-        let delayed = |(nth, item): (usize, &ParkedItem)| onward(item, after(nth), &self.settings);
-        let sent = self.outbox.send(page.iter().enumerate().map(delayed).collect()).await;
-        let (gone, failed): (Vec<_>, Vec<_>) = page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());
-        self.parking.delete(gone.into_iter().map(|(item, _)| item.key).collect()).await?;
-        failed.into_iter().next().map_or(Ok(()), |(_, failed)| failed)
     }
 }
 

@@ -223,29 +223,38 @@ impl<P: Ports> Worker<P> {
     }
 
     async fn drain(&self, invocation: &Invocation, shard: Shard) -> Result<(), PortError> {
-        let Self { settings, system, outbox, parking, .. } = self;
         loop {
-            let now = system.now();
+            let now = self.system.now();
             if invocation.is_ending(now) {
                 return self.send_all(vec![again(shard)]).await;
             }
-            let page = parking.page(shard.into(), PAGE).await?;
+            let page = self.parking.page(shard.into(), PAGE).await?;
             if page.is_empty() {
                 return Ok(());
             }
-            let sent = outbox
-                .send(page.iter().map(|item| onward(item, item.not_before.since(now), settings)).collect())
-                .await;
-            let (gone, failed): (Vec<_>, Vec<_>) =
-                page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());
-            parking.delete(gone.into_iter().map(|(item, _)| item.key).collect()).await?;
-            failed.into_iter().next().map_or(Ok(()), |(_, failed)| failed)?;
+            self.send_on(page, |_, item| item.not_before.since(now)).await?;
         }
+    }
+
+    /// Sends a page to its retry queue, each of it after so long by its number, and deletes those that were sent.
+    pub(super) async fn send_on(
+        &self,
+        page: Vec<ParkedItem>,
+        after: impl Fn(usize, &ParkedItem) -> Duration,
+    ) -> Result<(), PortError> {
+        if page.is_empty() {
+            return Ok(());
+        }
+        let delayed = |(nth, item): (usize, &ParkedItem)| onward(item, after(nth, item), &self.settings);
+        let sent = self.outbox.send(page.iter().enumerate().map(delayed).collect()).await;
+        let (gone, failed): (Vec<_>, Vec<_>) = page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());
+        self.parking.delete(gone.into_iter().map(|(item, _)| item.key).collect()).await?;
+        failed.into_iter().next().map_or(Ok(()), |(_, failed)| failed)
     }
 }
 
 /// A parked message on its retry queue.
-pub(super) fn onward(item: &ParkedItem, after: Duration, settings: &Settings) -> Outgoing {
+fn onward(item: &ParkedItem, after: Duration, settings: &Settings) -> Outgoing {
     Outgoing {
         queue: Queue::Retry(item.key.partition.lane()),
         body: item.body.clone(),

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
-use redial_core::protection::OriginState;
+use redial_core::protection::{Cooldowns, OriginState, Rank};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Partition, StoredOrigin};
+use redial_engine::cleanup::Sweep;
+use redial_engine::ports::{ParkedKey, Partition, Randomness as _, StoredOrigin};
 use redial_engine::protection::{Guard, Settings};
 use redial_memory::senders::answered;
 use redial_memory::{Death, PortErrorKind};
@@ -100,6 +101,30 @@ fn what_waits_ends_with_its_ttl() {
     assert!((0..30).all(is_over));
     let last = (0..30).filter_map(|n| harness.entry(&format!("m{n}"))).map(|entry| entry.updated_at).max();
     assert!(last.is_some_and(|last| last <= over.plus(Duration::from_secs(60))), "{last:?}, {over:?}");
+}
+
+#[test]
+fn what_is_over_leaves_the_end_of_a_line_that_only_probes_leave() {
+    let mut harness = Harness::new();
+    harness.open_breaker(&origin(PUSH_SERVICE), Duration::from_secs(1200));
+    harness.state().usual_answer = Some(answered(503));
+    harness.push_many("m", 300, r#","ttl":86400"#);
+    harness.push("over", r#","ttl":1800,"urgency":"very-low""#);
+    let over = after(&harness, 1800);
+    let is_last =
+        |key: &ParkedKey| matches!(&key.partition, Partition::Line(shard) if shard.rank == Rank::Last);
+    let waits = |harness: &Harness| harness.state().parked.keys().any(is_last);
+    harness.run_to(over.minus(Duration::from_secs(70)));
+    assert!(waits(&harness) && waiting(&harness) > 200, "{}", waiting(&harness));
+    harness.pass(Duration::from_secs(20));
+    // It is half open for two minutes, and no other message came to be a probe.
+    let mut state = OriginState::default();
+    let opened = harness.now().minus(Duration::from_secs(300));
+    state.open(Duration::from_secs(180), opened, &Cooldowns::default(), &mut harness.memory.rng());
+    harness.state().origins.insert(origin(PUSH_SERVICE), StoredOrigin { state, version: 100 });
+    harness.sweep(Sweep::Waits);
+    harness.run_to(over);
+    assert!(!waits(&harness) && waiting(&harness) > 200);
 }
 
 #[test]

@@ -49,18 +49,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "            Phase::HalfOpen { .. } | Phase::Open { .. } | Phase::Paused { .. } => LetsGo::All,\n",
     },
     Mutant {
-        name: "a page of a line is deleted before it is sent",
-        rule: "a release deletes what it has sent",
-        file: LINES,
-        find: "page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());",
-        replace: "page.into_iter().zip(sent).partition(|_| true);",
-    },
-    Mutant {
         name: "a line has no probes",
         rule: "where nothing else comes, messages that wait become probes",
         file: LINES,
-        find: "self.send_as_probes(&line, registered.shards, number).await,",
-        replace: "self.send_as_probes(&line, registered.shards, number * 0).await,",
+        find: "self.send_as_probes(&line, registered.shards, number).await\n",
+        replace: "self.send_as_probes(&line, registered.shards, number * 0).await\n",
     },
     Mutant {
         name: "no sweep looks after lines",

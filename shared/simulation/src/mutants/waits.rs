@@ -51,8 +51,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a release delays what it sends for another minute",
         rule: "what was parked is sent when it is due",
         file: WAITS,
-        find: "onward(item, item.not_before.since(now), settings)",
-        replace: "onward(item, item.not_before.since(now) + Duration::from_secs(60), settings)",
+        find: "|_, item| item.not_before.since(now)",
+        replace: "|_, item| item.not_before.since(now) + Duration::from_secs(60)",
     },
     Mutant {
         name: "a bucket begins after what lies in it",

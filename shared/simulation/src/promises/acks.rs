@@ -1,6 +1,8 @@
 //! What browsers acknowledged, and were answered.
 
 use redial_core::page::Position;
+use redial_core::time::Timestamp;
+use redial_memory::Row;
 
 use super::remains::Remains;
 use crate::watch::Memo;
@@ -28,4 +30,20 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         }
     }
     broken.into_iter().for_each(|what| memo.violated(what));
+}
+
+impl Memo {
+    /// A row that expired is deleted, and what it holds of acknowledgements with it: not before their token ends.
+    pub(crate) fn loses_acks(&mut self, row: &Row, now: Timestamp) {
+        let (Row::Entry(key) | Row::Acks(key)) = row else { return };
+        // What was acknowledged of a recipient of a page does not go with its entry.
+        if matches!(row, Row::Entry(_)) && Position::of(key).is_some() {
+            return;
+        }
+        let is_shown = self.acks.answered.iter().any(|(of, _)| of == key);
+        if is_shown && self.acks.ends.get(key).is_some_and(|end| now < *end) {
+            self.violated(format!("what was acknowledged of {key} is forgotten before its token ends"));
+        }
+        self.acks.answered.retain(|(of, _)| of != key);
+    }
 }

@@ -72,20 +72,7 @@ impl World {
             if !rng.random_bool(later.deleted) {
                 continue;
             }
-            if let Row::Entry(key) | Row::Acks(key) = &row {
-                let is_shown = memo.acks.answered.iter().any(|(of, _)| of == key);
-                let is_early = memo.acks.ends.get(key).is_some_and(|end| state.now < *end);
-                // What was acknowledged of a recipient of a page does not go with its entry.
-                let is_its = matches!(row, Row::Acks(_)) || Position::of(key).is_none();
-                if is_its && is_shown && is_early {
-                    memo.violated(format!(
-                        "what was acknowledged of {key} is forgotten before its token ends"
-                    ));
-                }
-                if is_its {
-                    memo.acks.answered.retain(|(of, _)| of != key);
-                }
-            }
+            memo.loses_acks(&row, state.now);
             match &row {
                 Row::Entry(key) => {
                     // What its batch made of it may be known already.

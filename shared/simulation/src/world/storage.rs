@@ -143,6 +143,7 @@ impl World {
             {
                 self.stage.watch.memo().forgotten.insert(key.clone(), entry.clone());
             }
+            self.stage.watch.memo().loses_acks(&row, state.now);
             state.delete(&row);
         }
     }
