@@ -7,6 +7,7 @@
 // - A push is never swallowed: whatever cannot be read or remembered is shown all the same, because a browser takes the
 //   subscription from a page that shows nothing.
 // - A message that Redial delivers twice is shown once. Deliveries are remembered by id, the latest 500.
+// - What comes after its time is marked: it is shown without a sound, or as your own `notification` has it.
 // - `displayed`, `clicked` and `closed` are written down before they are sent, and sent again until the API took them.
 // - A subscription that the browser replaces is made known to the API under the same id.
 //
@@ -28,10 +29,14 @@
   const RETRY_AFTER_MS = 2 * 1000;
   // A browser without a connection to its push service lets `subscribe()` wait for ever.
   const SUBSCRIBE_MS = 60 * 1000;
+  // As far as a device's clock may be wrong: a push is late only after that.
+  const CLOCK_MS = 60 * 1000;
 
   // What a service worker of your own may change, before or after this script has run:
   // - `api`: where reports go, if no page of this origin subscribed with `redial.js`.
-  // - `notification(payload, about)`: returns `{title, options}` for a payload; see `notificationFrom` for what it does now.
+  // - `notification(payload, about)`: returns `{title, options}` for a payload; see `notificationFrom` for what it does now. `about` has
+  //   the delivery's `id`, the end of its time as `until` (epoch seconds), and whether it is `late`. For what is late it may return
+  //   null: then it is not shown. A browser allows that now and then, and after too often takes the subscription away.
   const own = (self.redial = { api: null, notification: notificationFrom, ...self.redial });
 
   // ---- Database ---------------------------------------------------------------------------------------------------
@@ -160,10 +165,15 @@
 
   // ---- Pushes -------------------------------------------------------------------------------------------------------
 
-  // `{id, ack, payload}` of an envelope; of anything else only the payload, which is JSON, or else text, or absent.
-  function read(data) {
+  // What a push says: `{id, ack, until, payload, badge}` of an envelope or of a declarative push; of anything else only the payload, which
+  // is JSON, or else text, or absent.
+  function read({ data, notification, appBadge }) {
+    // A browser that knows declarative pushes has made a notification of it already.
+    if (!data && notification) {
+      return { ...aboutOf(notification.data?.redial), payload: payloadOf(notification), badge: appBadge ?? null };
+    }
     if (!data) {
-      return { id: null, ack: null, payload: undefined };
+      return { ...aboutOf(null), payload: undefined };
     }
     let payload;
     try {
@@ -171,17 +181,45 @@
     } catch {
       payload = data.text();
     }
-    const enveloped = payload !== null && typeof payload === "object" && typeof payload.redial === "number";
-    if (enveloped && typeof payload.id === "string") {
-      const ack = typeof payload.ack === "string" ? payload.ack : null;
-      return { id: payload.id, ack, payload: payload.payload };
+    if (payload === null || typeof payload !== "object") {
+      return { ...aboutOf(null), payload };
     }
-    return { id: null, ack: null, payload };
+    if (payload.web_push === 8030 && payload.notification) {
+      const about = aboutOf(payload.notification.data?.redial);
+      return { ...about, payload: payloadOf(payload.notification), badge: payload.app_badge ?? null };
+    }
+    if (typeof payload.redial === "number" && typeof payload.id === "string") {
+      return { ...aboutOf(payload), payload: payload.payload };
+    }
+    return { ...aboutOf(null), payload };
+  }
+
+  function aboutOf(given) {
+    const text = (value) => (typeof value === "string" ? value : null);
+    const until = typeof given?.until === "number" ? given.until : null;
+    return { id: text(given?.id), ack: text(given?.ack), until, badge: null };
+  }
+
+  // A notification of a declarative push as a payload, by the names of `showNotification`.
+  function payloadOf(notification) {
+    const payload = { url: notification.navigate };
+    for (const name of ["title", "body", "icon", "badge", "image", "tag", "lang", "dir", "silent", "renotify", "actions"]) {
+      payload[name] = notification[name];
+    }
+    payload.requireInteraction = notification.require_interaction ?? notification.requireInteraction;
+    const given = notification.data;
+    payload.data = given?.redial ? given.own : given;
+    return payload;
   }
 
   // A notification from a payload: a text is its body; an object is taken by the names that `showNotification` knows, with
-  // `title`, `url` (where a click leads) and `data` (your own).
-  function notificationFrom(payload) {
+  // `title`, `url` (where a click leads), `actions` that may `navigate` elsewhere, and `data` (your own).
+  function notificationFrom(payload, about) {
+    const { title, options } = asNotification(payload);
+    return { title, options: about?.late ? { ...options, silent: true, renotify: false } : options };
+  }
+
+  function asNotification(payload) {
     const plain = { title: self.location.host, options: {} };
     if (typeof payload === "string") {
       return { ...plain, options: { body: payload } };
@@ -200,19 +238,28 @@
         options[name] = payload[name];
       }
     }
-    if (Array.isArray(payload.actions)) {
-      options.actions = payload.actions;
+    const actions = Array.isArray(payload.actions) ? payload.actions : [];
+    if (actions.length > 0) {
+      options.actions = actions;
     }
     if (typeof payload.timestamp === "number") {
       options.timestamp = payload.timestamp;
     }
-    options.data = { url: payload.url, own: payload.data };
+    const urls = Object.fromEntries(actions.map((it) => [it?.action, it?.navigate]).filter(([, url]) => url));
+    options.data = { url: payload.url, urls, own: payload.data };
     return { title: typeof payload.title === "string" ? payload.title : plain.title, options };
   }
 
+  // Whether it was shown.
   async function show(message) {
-    const { title, options } = own.notification(message.payload, { id: message.id });
-    const data = { ...options.data, redial: { id: message.id, ack: message.ack } };
+    const { id, ack, until, badge } = message;
+    const late = until !== null && Date.now() > until * 1000 + CLOCK_MS;
+    const notification = own.notification(message.payload, { id, until, late });
+    if (!notification && late) {
+      return false;
+    }
+    const { title, options } = notification;
+    const data = { ...options.data, redial: { id, ack, late } };
     // With a tag of its own, a notification that is shown again replaces itself.
     const tag = options.tag ?? (message.id ? `redial-${message.id}` : undefined);
     try {
@@ -221,17 +268,22 @@
       // An option that this browser does not take must not hide the message.
       await self.registration.showNotification(title, { body: options.body ?? "", data });
     }
+    if (typeof badge === "number") {
+      await self.navigator.setAppBadge?.(badge).catch(() => {});
+    }
+    return true;
   }
 
-  async function pushed(data) {
-    const message = read(data);
+  async function pushed(event) {
+    const message = read(event);
     const { id } = message;
     // Without a memory it is better shown twice than not at all.
     if (id && !(await claim(id).catch(() => true))) {
       return;
     }
+    let shown;
     try {
-      await show(message);
+      shown = await show(message);
     } catch (error) {
       await (id && forget(id).catch(() => {}));
       throw error;
@@ -239,7 +291,9 @@
     if (id) {
       await remember(id, { shown: true }).catch(() => {});
     }
-    await report(message, "displayed");
+    if (shown) {
+      await report(message, "displayed");
+    }
     await renewIfPending();
   }
 
@@ -343,10 +397,10 @@
   // A browser closes a notification that was clicked, and some say so: that is not the user's closing it.
   const clickedNow = new Set();
 
-  async function clicked(notification) {
+  async function clicked({ notification, action }) {
     const about = notification.data?.redial ?? {};
     // First of all: the right to open a window ends soon.
-    await lead(notification.data?.url).catch(() => {});
+    await lead(notification.data?.urls?.[action] ?? notification.data?.url).catch(() => {});
     if (about.id) {
       await remember(about.id, { clicked: true }).catch(() => {});
       await report(about, "clicked");
@@ -434,7 +488,7 @@
 
   // ---- Events -------------------------------------------------------------------------------------------------------
 
-  self.addEventListener("push", (event) => event.waitUntil(pushed(event.data)));
+  self.addEventListener("push", (event) => event.waitUntil(pushed(event)));
 
   self.addEventListener("notificationclick", (event) => {
     const id = event.notification.data?.redial?.id;
@@ -442,7 +496,7 @@
       clickedNow.add(id);
     }
     event.notification.close();
-    event.waitUntil(clicked(event.notification));
+    event.waitUntil(clicked(event));
   });
 
   self.addEventListener("notificationclose", (event) => event.waitUntil(closed(event.notification)));

@@ -63,6 +63,45 @@ async fn an_id_belongs_to_its_tenant_and_a_repeated_message_is_one() {
 }
 
 #[tokio::test]
+async fn a_notification_is_pushed_as_the_standard_has_it_and_acknowledged() {
+    let stack = TestStack::up().await;
+    let browser = stack.browser();
+    stack.push.script(&browser.endpoint, [Answer::status(503)]);
+    let fields = json!({
+        "notification": {
+            "title": "Shipped", "navigate": "https://shop.example/o/17", "app_badge": 1, "data": {"order": 17},
+        },
+        "acks": true, "ttl": 600, "retry": {"max_retries": 2, "base_delay_ms": 100},
+    });
+    let mut message = stack.message_with("m1", &browser, &fields);
+    message.as_object_mut().expect("an object").remove("payload");
+    stack.send(&message).await;
+    let entry = stack.until_state("m1", "sent").await;
+
+    let pushes = stack.received(&browser, 2).await;
+    let texts: Vec<&str> = pushes.iter().map(|push| push.text().expect("it is decrypted")).collect();
+    assert_eq!(texts[0], texts[1]);
+    let document = parsed(texts[0]);
+    let about = &document["notification"]["data"]["redial"];
+    let created = number(&entry, "created_at").expect("a time") / 1000;
+    let until = about["until"].as_i64().expect("seconds");
+    assert!(created < until && until <= created + 601, "{until} {created}");
+    let expected = json!({
+        "web_push": 8030,
+        "notification": {
+            "title": "Shipped", "navigate": "https://shop.example/o/17", "app_badge": 1,
+            "data": {"redial": {"id": "m1", "until": until, "ack": about["ack"]}, "own": {"order": 17}},
+        },
+        "app_badge": 1,
+        "mutable": true,
+    });
+    assert_eq!(document, expected);
+    let body = json!({"token": about["ack"], "event": "displayed"}).to_string();
+    let answer = stack.request(Method::POST, "/v1/acks").body(body).send().await.expect("it answers");
+    assert_eq!(answer.status().as_u16(), 202);
+}
+
+#[tokio::test]
 async fn a_browser_acknowledges_a_retried_push_with_its_one_token() {
     let stack = TestStack::up().await;
     let browser = stack.browser();

@@ -35,6 +35,7 @@ pub mod line;
 pub mod message;
 pub mod metric;
 mod named_keys;
+pub mod notification;
 pub mod outcome;
 pub mod page;
 pub mod payload;

@@ -68,7 +68,7 @@ const ORDERS = {
   unsubscribeBrowser: async () => (await (await worker()).pushManager.getSubscription()).unsubscribe(),
   notifications: async () => {
     const shown = await (await worker()).getNotifications();
-    return shown.map(({ title, body, tag, data }) => ({ title, body, tag, data }));
+    return shown.map(({ title, body, tag, silent, data }) => ({ title, body, tag, silent, data }));
   },
   reload: () => {
     setTimeout(() => location.reload(), 50);

@@ -43,6 +43,8 @@ async fn a_browser_subscribes_shows_and_reports_pushes_and_unsubscribes() {
     a_test_push_from_the_page_is_shown_and_clicked(&it).await;
     a_duplicate_is_shown_once(&it, &subscription).await;
     pushes_without_an_envelope_are_shown_too(&it, &subscription).await;
+    a_declarative_push_is_shown_reported_and_followed(&it, &subscription).await;
+    what_comes_after_its_time_makes_no_sound(&it, &subscription).await;
     a_refused_report_of_a_closed_notification_comes_again(&it, &subscription).await;
     a_report_that_finds_no_connection_is_sent_again_by_itself(&it, &subscription).await;
     what_came_while_it_was_away_is_shown(&it, &subscription).await;
@@ -119,6 +121,43 @@ async fn pushes_without_an_envelope_are_shown_too(it: &OpenPage<Own>, subscripti
     assert!(tokio::time::timeout(PATIENCE, looking).await.is_ok(), "{:?}", it.notification_titles().await);
     assert!(it.notification_titles().await.contains(&"Bare".to_owned()));
     assert_eq!(it.api().acks(), before);
+}
+
+/// The document of a declarative push with what Redial adds, which ends then.
+fn declarative(id: &str, title: &str, until: u64) -> Value {
+    let data = json!({"redial": {"id": id, "until": until, "ack": token(id)}, "own": {"order": 17}});
+    let notification = json!({"title": title, "navigate": "https://shop.example/o/17", "body": "Today",
+        "require_interaction": true, "data": data});
+    json!({"web_push": 8030, "notification": notification, "mutable": true})
+}
+
+async fn shown(it: &OpenPage<Own>, title: &str) -> Value {
+    let shown = it.page("notifications", json!({})).await;
+    let all: Vec<&Value> = shown.as_array().into_iter().flatten().filter(|it| it["title"] == title).collect();
+    let [one] = all[..] else { panic!("{title}: {shown}") };
+    one.clone()
+}
+
+async fn a_declarative_push_is_shown_reported_and_followed(it: &OpenPage<Own>, subscription: &Value) {
+    let document = declarative("declared", "Declared", 4_000_000_000);
+    it.push_to(subscription, &document).await;
+    it.push_to(subscription, &document).await;
+    it.acked("declared", "displayed").await;
+    let notification = shown(it, "Declared").await;
+    assert_eq!((&notification["body"], &notification["silent"]), (&json!("Today"), &json!(false)));
+    let data = &notification["data"];
+    assert_eq!((&data["url"], &data["own"]), (&json!("https://shop.example/o/17"), &json!({"order": 17})));
+    assert_eq!(data["redial"]["late"], false);
+}
+
+async fn what_comes_after_its_time_makes_no_sound(it: &OpenPage<Own>, subscription: &Value) {
+    it.push_to(subscription, &declarative("late", "Late", 1_600_000_000)).await;
+    it.acked("late", "displayed").await;
+    let notification = shown(it, "Late").await;
+    assert_eq!(
+        (&notification["silent"], &notification["data"]["redial"]["late"]),
+        (&json!(true), &json!(true))
+    );
 }
 
 async fn a_refused_report_of_a_closed_notification_comes_again(it: &OpenPage<Own>, subscription: &Value) {

@@ -72,6 +72,10 @@ fn rate(rate: &str) -> String {
     to(&format!(r#"{{"audience":{{"tag":"news","rate":"{rate}"}}}}"#))
 }
 
+fn notification(rest: &str) -> String {
+    with(&format!(r#""notification":{{"title":"T","navigate":"https://a.example/"{rest}}}"#))
+}
+
 fn policy(rest: &str) -> String {
     with(&format!(r#""retry":{{{rest}}}"#))
 }
@@ -101,6 +105,22 @@ const GOOD_FIELDS: &str = r#"
     "deliver_at":"1970-01-01T00:00:00-00:30"  "deliver_at":"2027-11-16T10:05:00Z"
 "#;
 
+/// Members of a notification beside those that it must have.
+const GOOD_NOTIFICATIONS: &str = r#"
+    "body":""  "tag":"a"  "lang":"en"  "lang":"zh-Hant-TW"  "dir":"auto"  "dir":"rtl"  "icon":"https://a.example/i.png"
+    "image":"https://a.example"  "badge":"HTTPS://a.example/b?c#d"  "silent":true  "renotify":false  "require_interaction":true
+    "app_badge":0  "app_badge":9007199254740991  "actions":[]  "data":null  "data":{"a":[1]}
+    "actions":[{"action":"a","title":"A","navigate":"https://a.example/"}]
+    "actions":[{"action":"a","title":"A","navigate":"https://a.example/","icon":"https://a.example/i"}]
+"#;
+const BAD_NOTIFICATIONS: &str = r#"
+    "title":""  "navigate":"/orders"  "body":null  "lang":""  "lang":"en_GB"  "lang":"abcdefghi"  "dir":"up"  "sound":"a"
+    "icon":"http://a.example/"  "image":""  "badge":1  "silent":1  "renotify":null  "require_interaction":"true"
+    "app_badge":-1  "app_badge":9007199254740992  "app_badge":"3"  "actions":{}  "actions":[1]
+    "actions":[{"action":"","title":"A","navigate":"https://a.example/"}]  "actions":[{"action":"a","title":"A"}]
+    "actions":[{"action":"a","title":"A","navigate":"https://a.example/","x":1}]
+"#;
+
 fn good() -> Vec<String> {
     let a = |n: usize| "a".repeat(n);
     let mut good = vec![
@@ -118,6 +138,7 @@ fn good() -> Vec<String> {
         policy(""),
     ];
     good.extend(webhooks::good());
+    good.extend(GOOD_NOTIFICATIONS.split_whitespace().map(|rest| notification(&format!(",{rest}"))));
     good.extend(GOOD_POLICIES.split_whitespace().map(policy));
     good.extend(GOOD_FIELDS.split_whitespace().map(with));
     good.extend(
@@ -174,6 +195,10 @@ const BAD_FIELDS: &str = r#"
 fn bad() -> Vec<String> {
     let a = |n: usize| "a".repeat(n);
     let mut bad = vec![
+        with(r#""notification":"hello""#),
+        with(r#""notification":{"title":"T"}"#),
+        with(r#""notification":{"navigate":"https://a.example/"}"#),
+        notification("},\"payload\":{"),
         "{}".to_owned(),
         "[]".to_owned(),
         "null".to_owned(),
@@ -191,6 +216,7 @@ fn bad() -> Vec<String> {
         policy(&format!(r#""description":"{}""#, "x".repeat(201))),
         endpoint(&format!("https://push.example/{}", a(2048 - 20))),
     ];
+    bad.extend(BAD_NOTIFICATIONS.split_whitespace().map(|rest| notification(&format!(",{rest}"))));
     bad.extend(webhooks::bad());
     bad.extend(BAD_POLICIES.split_whitespace().map(policy));
     bad.extend(BAD_RECIPIENTS.split_whitespace().map(to));

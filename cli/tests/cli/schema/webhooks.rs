@@ -86,6 +86,7 @@ pub(super) fn bad() -> Vec<String> {
         message(web_push, r#""ttl":2419201"#),
         message(webhook, r#""ttl":31536001"#),
         message(webhook, r#""acks":true"#),
+        message(webhook, r#""notification":{"title":"T","navigate":"https://a.example/"}"#),
         message(subscription, r#""acks":null"#),
         message(subscription, r#""acks":"true""#),
         headers(webhook, &many(21)),

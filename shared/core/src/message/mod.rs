@@ -24,6 +24,7 @@ use crate::channel::Channel;
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant, Turn};
+use crate::notification::Notification;
 use crate::page::Position;
 use crate::payload::Payload;
 use crate::policy::{Circumstances, Policy, TenantPolicies};
@@ -51,7 +52,10 @@ pub struct Message {
     pub id: DeliveryId,
     pub id_source: IdSource,
     pub to: To,
+    /// That of a webhook, and what tells two messages of one id apart; for a browser see [`crate::plaintext`].
     pub payload: Payload,
+    /// What a browser shows; `payload` is its document then.
+    pub notification: Option<Box<Notification>>,
     pub producer_ref: Option<ProducerRef>,
     /// Its own TTL; see [`Message::ttl_on`].
     pub ttl: Option<Ttl>,

@@ -11,6 +11,7 @@ use super::{MOST_BYTES, MOST_BYTES_TO_AUDIENCE, Message, ProducerRef, To, Travel
 use crate::audience::{Audience, Expansion, RecipientRef, Run};
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
+use crate::notification::Notification;
 use crate::page::PageMessage;
 use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
@@ -96,7 +97,8 @@ impl Reader<'_> {
         object.optional("v", A_VERSION, |raw| shape::unsigned(raw).filter(|version| *version == VERSION));
         let (id, id_source) = self.id(&mut object);
         let to = To::take(&mut object);
-        let payload = payload(&mut object);
+        let notification = notification(&mut object, to.as_ref());
+        let payload = payload(&mut object, notification.as_ref());
         let short = "a string of at most 128 bytes";
         let producer_ref = object.optional("ref", short, shape::text_of(0..=128)).map(ProducerRef);
         let class = object.optional("class", "\"otp\", \"alert\" or \"campaign\"", text(Class::from_label));
@@ -127,6 +129,7 @@ impl Reader<'_> {
             id_source,
             to: to?,
             payload: payload.unwrap_or_default(),
+            notification: notification.map(Box::new),
             producer_ref,
             ttl,
             class: class.unwrap_or_default(),
@@ -224,8 +227,25 @@ fn acks(object: &mut Object<'_>, to: Option<&To>) -> bool {
     object.optional("acks", expected, wanted).unwrap_or_default()
 }
 
+/// One to a stored subscription that is a webhook's goes there as it is, so that one message fits all of a tenant's recipients.
+fn notification(object: &mut Object<'_>, to: Option<&To>) -> Option<Notification> {
+    if let Some(To::Webhook(_)) = to {
+        let raw = object.raw("notification")?;
+        object.refuse("notification", "nothing: a webhook gets a payload", Some(raw));
+        return None;
+    }
+    Notification::take(object)
+}
+
 /// Checks the longest payload of any channel. That of web push is checked once the channel is known.
-fn payload(object: &mut Object<'_>) -> Option<Payload> {
+fn payload(object: &mut Object<'_>, notification: Option<&Notification>) -> Option<Payload> {
+    if let Some(notification) = notification {
+        if let Some(raw) = object.raw("payload") {
+            let expected = "nothing beside `notification`, whose `data` is for your own";
+            object.refuse("payload", expected, Some(raw));
+        }
+        return Some(Payload::written_as(Media::Json, notification.document(None).into_bytes()));
+    }
     let expected = "any JSON; {\"base64\": …} alone is standard base64";
     let payload = object.optional("payload", expected, payload_of)?;
     if payload.len() > webhook::MAX_BODY {
