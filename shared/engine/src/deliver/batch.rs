@@ -155,9 +155,9 @@ impl Batch {
             Some((leader, turn, print)) if *turn == job.travel.turn && *print == job.fingerprint => {
                 let former = *leader;
                 let at = self.jobs.iter().position(|other| other.place == former);
-                // The one that carries the outcome of an attempt leads, or the attempt would be made again.
-                match at.filter(|_| job.travel.unrecorded.is_some()) {
-                    Some(at) if self.jobs[at].travel.unrecorded.is_none() => {
+                // The one that carries the outcome of an attempt leads, or the attempt would be made again; then one that gives back a claim.
+                match at {
+                    Some(at) if carries(&job) > carries(&self.jobs[at]) => {
                         *leader = job.place;
                         for (_, leads) in self.copies.iter_mut().filter(|(_, leads)| *leads == former) {
                             *leads = job.place;
@@ -172,6 +172,11 @@ impl Batch {
             Some(_) => self.decided.comes_back(job.place, Setback::NotAdmitted),
         }
     }
+}
+
+/// What a message carries that the ledger lacks: nothing, a claim that is given back, or the outcome of an attempt.
+fn carries(job: &Job) -> u8 {
+    job.travel.unrecorded.as_ref().map_or(0, |it| 1 + u8::from(it.has_an_outcome()))
 }
 
 fn received(place: usize, message: Message, travel: Travel, incoming: &Incoming, keys: &HashKeys) -> Job {

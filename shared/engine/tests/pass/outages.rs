@@ -289,16 +289,20 @@ fn an_attempt_that_would_outlive_its_invocation_is_not_begun() {
 
 #[test]
 fn the_copy_that_carries_the_outcome_leads_in_either_order() {
-    for newest_first in [false, true] {
+    for (newest_first, gives_back) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut harness = until_the_outcome_travels(201, PortErrorKind::Broken);
         let at = harness.entry("m").expect("it was claimed").created_at.as_ms();
-        let bare = format!(r#","retry_count":0,"original_timestamp":{at}"#);
+        let claim =
+            format!(r#","unrecorded":{{"token":"another","at":{at},"state":"queued","in_doubt":false}}"#);
+        let more = if gives_back { claim.as_str() } else { "" };
+        let copy = format!(r#","retry_count":0,"original_timestamp":{at}{more}"#);
         harness.run_until(|it| !it.queued().is_empty());
-        harness.produce_retry(&Harness::message("m", &bare));
+        harness.produce_retry(&Harness::message("m", &copy));
         harness.deliver_together();
         harness.newest_first = newest_first;
         harness.run();
-        assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1), "{newest_first}");
+        let ended = (harness.state_of("m"), harness.posts_to("m"));
+        assert_eq!(ended, (Some(State::Sent), 1), "newest first: {newest_first}, gives back: {gives_back}");
     }
 }
 

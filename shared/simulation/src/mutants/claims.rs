@@ -115,8 +115,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the copy without the outcome leads",
         rule: "of two copies the one with the outcome leads",
         file: "shared/engine/src/deliver/batch.rs",
-        find: "match at.filter(|_| job.travel.unrecorded.is_some()) {",
-        replace: "match at.filter(|_| false) {",
+        find: "Some(at) if carries(&job) > carries(&self.jobs[at]) => {",
+        replace: "Some(at) if carries(&job) > carries(&self.jobs[at]) + 2 => {",
     },
     Mutant {
         name: "a claim is made with no time left",
