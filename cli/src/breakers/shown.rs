@@ -73,6 +73,17 @@ impl Row {
         self.circuit.origin()
     }
 
+    fn provider(&self) -> Provider {
+        Provider::of_origin(self.origin())
+    }
+
+    /// Where its provider says what is wrong, if it is the provider that is in trouble.
+    fn status_page(&self) -> Option<&'static str> {
+        let is_all_s = self.recipient().is_none() && !self.is_for_one_tenant;
+        let is_in_trouble = !matches!(self.phase, Phase::Closed);
+        self.provider().status_page().filter(|_| is_all_s && is_in_trouble)
+    }
+
     /// The one recipient that it is about.
     fn recipient(&self) -> Option<&AtOrigin> {
         match &self.circuit {
@@ -104,7 +115,8 @@ impl Row {
     pub(crate) fn json(&self, now: Timestamp) -> Value {
         let mut shown = json!({
             "origin": self.origin().as_str(),
-            "provider": Provider::of_origin(self.origin()).label(),
+            "provider": self.provider().label(),
+            "status_page": self.provider().status_page(),
             "attempts": self.recent.attempts,
             "failures": self.recent.failures,
             "limited": self.recent.limited,
@@ -141,7 +153,7 @@ impl Row {
         };
         [
             self.origin().as_str().to_owned(),
-            Provider::of_origin(self.origin()).label().to_owned(),
+            self.provider().label().to_owned(),
             format!("{}{whose}", self.phase.label()),
             when,
             attempts.to_string(),
@@ -154,8 +166,17 @@ impl Row {
     }
 }
 
-/// A table, or, where that has no room in the terminal's width, a few lines for each origin.
+/// A table, or, where that has no room in the terminal's width, a few lines for each origin; below it where providers in trouble say what
+/// is wrong.
 pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
+    let mut lines = rows_in(rows, now, terminal);
+    let mut pages: Vec<&str> = rows.iter().filter_map(Row::status_page).collect();
+    pages.dedup();
+    lines.extend(pages.into_iter().map(|page| format!("status page: {page}")));
+    lines
+}
+
+fn rows_in(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
     let column = |heading| match heading {
         "ATTEMPTS" | "FAILURES" | "LIMITED" | "PACE" | "WAITING" => Column::number(heading),
         _ => Column::text(heading),
@@ -271,6 +292,8 @@ mod tests {
             "https://fcm.googleapis.com                 fcm       open     in 24s              0         0        0      -       ≥3  2s ago",
             "https://updates.push.services.mozilla.com  mozilla   ramping  18s ago          4812        31        7  312/s        0  1s ago",
             "https://partner.example:8443               other     closed   -                   0         0        0      -        0  -",
+            "status page: https://status.firebase.google.com",
+            "status page: https://status.services.mozilla.com",
         ];
         for room in [None, Some(table[0].len()), Some(1_000)] {
             assert_eq!(lines(&rows(), now(), room), table, "{room:?}");
@@ -303,6 +326,7 @@ mod tests {
             open,
             json!({
                 "origin": "https://fcm.googleapis.com", "provider": "fcm", "phase": "open",
+                "status_page": "https://status.firebase.google.com",
                 "until": "2026-11-21T10:05:24.000Z", "since": null,
                 "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null,
                 "waiting": {"messages": 3, "at_least": true}, "for_one_tenant": false, "for_one_recipient": null,

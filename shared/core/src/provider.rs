@@ -31,6 +31,17 @@ impl Provider {
             .map_or(Self::Other, |(_, provider)| *provider)
     }
 
+    /// Where it says that it is out, and how long it expects that to last.
+    pub const fn status_page(self) -> Option<&'static str> {
+        match self {
+            Self::Fcm => Some("https://status.firebase.google.com"),
+            Self::Mozilla => Some("https://status.services.mozilla.com"),
+            Self::Apple => Some("https://developer.apple.com/system-status"),
+            Self::Wns => Some("https://status.cloud.microsoft"),
+            Self::Other => None,
+        }
+    }
+
     pub fn of_origin(origin: &Origin) -> Self {
         Endpoint::parse(origin.as_str()).map_or(Self::Other, |endpoint| Self::of(&endpoint))
     }

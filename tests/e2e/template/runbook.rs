@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redial_core::reason::Reason;
+use redial_core::{provider::Provider, reason::Reason};
 
 use super::{alarms::alarms, parameter};
 
@@ -82,6 +82,18 @@ fn the_table_has_every_alarm_with_its_section_and_how_urgent_it_is() {
     let mut all: Vec<&str> = alarms.iter().map(|alarm| alarm.name).collect();
     all.sort_unstable();
     assert_eq!(named, all);
+}
+
+#[test]
+fn the_page_and_the_breaker_s_alarm_lead_to_each_provider_s_status_page() {
+    let alarms = alarms();
+    let alarm = alarms.iter().find(|alarm| alarm.name == "BreakerAlarm").expect("there is one");
+    let description = alarm.value("AlarmDescription").unwrap_or_default();
+    for provider in Provider::ALL {
+        let Some(page) = provider.status_page() else { continue };
+        assert!(description.contains(page), "{}: {description}", provider.label());
+        assert!(PAGE.contains(&format!("| `{}` | <{page}>", provider.label())), "{}", provider.label());
+    }
 }
 
 #[test]
