@@ -13,16 +13,19 @@ pub(crate) mod queue;
 
 use std::{
     cell::Cell,
-    io::{self, BufReader},
+    io::{self, BufReader, Cursor},
     path::PathBuf,
 };
 
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt as _, stream};
 use redial_adapters::system::System;
+use redial_core::identity::Tenant;
 use redial_engine::ports::Clock as _;
+use serde_json::{Value, json};
 
 use crate::{
+    arguments,
     failure::Failure,
     input::{self, Rereadable},
     resumable::remainder,
@@ -48,9 +51,13 @@ const MOST_REFUSED_IN_A_ROW: usize = 50;
 /// status` finds it by.
 ///
 /// A message with an `id` or an `idempotency_key` is delivered once, however often it is sent.
+///
+/// Without FILE, one message is made of --tenant, --to and --payload.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  redial send --tenant acme --to s1 --payload hello
+  redial send --tenant acme --to https://hooks.example/orders --payload '{\"order\":17}' --id order-17
   echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' | redial send -
   redial send campaign.ndjson --lane bulk --json > sent.ndjson
   redial send message.json --stack redial --region eu-central-1
@@ -58,8 +65,10 @@ Examples:
 `redial schema` prints the schema of a message.")]
 pub(crate) struct Send {
     /// File with the messages; - for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "to")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    one: One,
     /// The ingest queue
     #[arg(long, value_enum, default_value_t = LaneName::Transactional)]
     lane: LaneName,
@@ -68,6 +77,43 @@ pub(crate) struct Send {
     json: bool,
     #[command(flatten)]
     target: TargetArgs,
+}
+
+/// One message, without a file.
+#[derive(Debug, Args)]
+struct One {
+    /// Send one message to this: the id of a stored subscription, or an https URL
+    #[arg(long, value_name = "ID|URL", conflicts_with = "file", requires = "tenant")]
+    to: Option<String>,
+    /// The tenant of that message
+    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    tenant: Option<Tenant>,
+    /// Its content: a JSON object or array as it is, anything else as a text
+    #[arg(long, requires = "to")]
+    payload: Option<String>,
+    /// Its id, by which it is delivered once
+    #[arg(long, requires = "to")]
+    id: Option<String>,
+}
+
+impl One {
+    /// The message as JSON.
+    fn message(&self) -> Option<String> {
+        let Self { to, tenant, payload, id } = self;
+        let (to, tenant) = (to.as_deref()?, tenant.as_ref()?);
+        let is_url = to.starts_with("https://") || to.starts_with("http://");
+        let to = if is_url { json!({"webhook": {"url": to}}) } else { json!({"subscription": to}) };
+        let mut message = json!({"tenant": tenant.as_str(), "to": to});
+        if let Some(payload) = payload {
+            let structured = serde_json::from_str::<Value>(payload).ok();
+            let structured = structured.filter(|it| it.is_object() || it.is_array());
+            message["payload"] = structured.unwrap_or_else(|| payload.as_str().into());
+        }
+        if let Some(id) = id {
+            message["id"] = id.as_str().into();
+        }
+        Some(message.to_string())
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -84,7 +130,10 @@ struct AllRefused;
 
 impl Send {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let mut input = input::open(&self.file)?;
+        let mut input: Box<dyn Rereadable> = match (&self.file, self.one.message()) {
+            (Some(file), _) => input::open(file)?,
+            (None, message) => Box::new(Cursor::new(message.unwrap_or_default())),
+        };
         let (messages, warnings) = check(&mut *input)?;
         warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
 
@@ -94,17 +143,22 @@ impl Send {
             LaneName::Bulk => &target.queues.bulk,
         };
         let bar = bar(messages, "sending");
-        let (mut sent, mut refused) = (0_u64, 0_u64);
+        let (mut sent, mut refused, mut latest) = (0_u64, 0_u64, None);
         let done = send(&mut *input, &Queue::new(&target, url), |message| {
             let counted = if message.error.is_none() { &mut sent } else { &mut refused };
             *counted += 1;
             bar.inc(1);
-            bar.suspend(|| self.print(&message))
+            bar.suspend(|| self.print(&message))?;
+            latest = message.id.map(|id| (message.tenant, id));
+            Ok(())
         })
         .await;
         bar.finish_and_clear();
         say(&summary(sent, refused, messages, &target.name));
         done?;
+        if let Some((tenant, id)) = latest.filter(|_| messages == 1 && refused == 0 && !self.json) {
+            say(&format!("what becomes of it: redial status {id} --tenant {tenant}"));
+        }
         if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
@@ -187,9 +241,27 @@ fn documents(input: &mut dyn Rereadable) -> io::Result<Documents<BufReader<&mut 
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
-
     use super::*;
+
+    #[test]
+    fn a_message_is_made_of_the_command_s_arguments() {
+        let message = |to: &str, payload: Option<&str>, id: Option<&str>| {
+            let one = One {
+                to: Some(to.to_owned()),
+                tenant: Tenant::parse("acme"),
+                payload: payload.map(str::to_owned),
+                id: id.map(str::to_owned),
+            };
+            one.message().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
+        };
+        let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "hello"});
+        assert_eq!(message("s1", Some("hello"), None), Some(expected));
+        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1"});
+        assert_eq!(message("https://a.example/", Some(r#"{"a":1}"#), Some("m1")), Some(expected));
+        let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "17"});
+        assert_eq!(message("s1", Some("17"), None), Some(expected));
+        assert_eq!(message("s1", None, None), Some(json!({"tenant": "acme", "to": {"subscription": "s1"}})));
+    }
 
     #[test]
     fn the_summary_accounts_for_every_message() {

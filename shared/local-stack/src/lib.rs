@@ -3,6 +3,7 @@
 pub mod browser_demo;
 pub mod commands;
 mod demo;
+mod listen;
 mod local;
 
 pub use local::{

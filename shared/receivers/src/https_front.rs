@@ -10,7 +10,7 @@ use tokio::{io::copy_bidirectional, net::TcpStream};
 
 use crate::background::Background;
 use crate::serve::Port;
-use crate::tls::{self, StartError};
+use crate::tls::{Certificates, StartError};
 
 /// A running front. It ends when it is dropped.
 pub struct HttpsFront {
@@ -24,7 +24,8 @@ impl HttpsFront {
     /// On a free port. Connections are closed until it is known where to they lead.
     pub fn start() -> Result<Self, StartError> {
         // The bytes go on as they are, to a server that may know HTTP/1.1 alone.
-        let tls::Identity { ca_pem, acceptor } = tls::identity_for(&["http/1.1"])?;
+        let certificates = Certificates::generate()?;
+        let acceptor = certificates.acceptor(&["http/1.1"])?;
         let port = Port::take(0)?;
         let origin = format!("https://localhost:{}", port.number());
         let upstream = Arc::new(OnceLock::new());
@@ -42,7 +43,7 @@ impl HttpsFront {
                 .await;
             }
         })?;
-        Ok(Self { origin, ca_pem, upstream, _running: running })
+        Ok(Self { origin, ca_pem: certificates.root, upstream, _running: running })
     }
 
     /// Leads to this address from now on; the first one counts.

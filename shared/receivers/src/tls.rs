@@ -1,7 +1,7 @@
 //! A certificate authority made for one run, and the server's side of TLS.
 //!
 //! Redial's senders accept https only, so what they send to speaks it, with a root certificate that a
-//! client has to trust. Nothing is written to a disk.
+//! client has to trust. Nothing is written to a disk here.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use rcgen::{
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use thiserror::Error;
 use tokio_rustls::rustls;
@@ -25,40 +26,51 @@ pub enum StartError {
     Certificate(#[from] rcgen::Error),
     #[error("no TLS for the server")]
     Tls(#[from] rustls::Error),
+    #[error("no PEM text")]
+    Pem(#[from] pem::Error),
 }
+
+pub(crate) const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
 
 /// The names a client may call the server by.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-pub(crate) struct Identity {
-    pub(crate) ca_pem: String,
-    pub(crate) acceptor: TlsAcceptor,
+/// A root certificate and what it vouches for: a server on this machine. As PEM texts, because a server may come up again and again
+/// while its clients keep the root.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    pub root: String,
+    pub server: String,
+    /// The server's private key. Never log it.
+    pub key: String,
 }
 
-pub(crate) fn identity() -> Result<Identity, StartError> {
-    identity_for(&["h2", "http/1.1"])
-}
+impl Certificates {
+    pub fn generate() -> Result<Self, StartError> {
+        let mut root = CertificateParams::default();
+        root.distinguished_name.push(DnType::CommonName, "Redial receivers root");
+        root.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        root.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let root = CertifiedIssuer::self_signed(root, KeyPair::generate()?)?;
 
-/// Of a server that speaks these protocols, the preferred one first.
-pub(crate) fn identity_for(protocols: &[&str]) -> Result<Identity, StartError> {
-    let mut root = CertificateParams::default();
-    root.distinguished_name.push(DnType::CommonName, "Redial receivers root");
-    root.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    root.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let root = CertifiedIssuer::self_signed(root, KeyPair::generate()?)?;
+        let mut leaf = CertificateParams::new(NAMES.map(String::from))?;
+        leaf.distinguished_name.push(DnType::CommonName, "Redial receivers server");
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        leaf.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let leaf = leaf.signed_by(&key, &root)?;
+        Ok(Self { root: root.pem(), server: leaf.pem(), key: key.serialize_pem() })
+    }
 
-    let mut leaf = CertificateParams::new(NAMES.map(String::from))?;
-    leaf.distinguished_name.push(DnType::CommonName, "Redial receivers server");
-    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    leaf.use_authority_key_identifier_extension = true;
-    let leaf_key = KeyPair::generate()?;
-    let leaf = leaf.signed_by(&leaf_key, &root)?;
-
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(leaf_key.serialize_der()));
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)?;
-    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
-    Ok(Identity { ca_pem: root.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) })
+    /// A server that speaks these protocols, the preferred one first.
+    pub(crate) fn acceptor(&self, protocols: &[&str]) -> Result<TlsAcceptor, StartError> {
+        let chain = CertificateDer::pem_slice_iter(self.server.as_bytes()).collect::<Result<_, _>>()?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
 }

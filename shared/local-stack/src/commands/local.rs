@@ -9,7 +9,10 @@ use redial_console::{
     terminal::{print, say},
 };
 
-use super::emulator::DeployTo;
+use super::{
+    emulator::DeployTo,
+    listen::{self, Listen},
+};
 use crate::local::{self, Description, Known, Options, Progress, Stack};
 
 /// Runs the whole stack on this machine, without an AWS account
@@ -23,6 +26,8 @@ Examples:
 pub enum Local {
     /// Starts a stack and leaves it running
     Up(Box<Up>),
+    /// Receives what a stack sends, on this machine, and shows it
+    Listen(Listen),
     /// Stops a stack
     Down(Down),
     /// Lists the running stacks
@@ -35,13 +40,13 @@ pub enum Local {
 }
 
 #[derive(Debug, Args)]
-struct Which {
+pub(super) struct Which {
     /// The stack's name
     #[arg(long, default_value = "redial", value_parser = stack_name)]
-    name: String,
+    pub(super) name: String,
     /// Folder where stacks keep their state [default: target/redial/stacks]
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    pub(super) state: Option<PathBuf>,
 }
 
 /// Starts a stack and leaves it running
@@ -52,6 +57,7 @@ struct Which {
 #[command(after_help = "\
 Examples:
   redial local up
+  redial local up --listen
   redial local up --json --egress-allow https://localhost:8443 --egress-ca root.pem
   redial local up --name shop --env WAIT_SHARDS=1
   redial local up --emulator localstack --endpoint http://localhost:4566")]
@@ -61,6 +67,9 @@ pub struct Up {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
+    /// Then receive what it sends, as `redial local listen` does
+    #[arg(long, conflicts_with = "json")]
+    listen: bool,
     /// Origin on this machine that messages may be sent to, such as https://localhost:8443
     #[arg(long, value_name = "ORIGIN")]
     egress_allow: Vec<String>,
@@ -139,6 +148,7 @@ impl Local {
     pub async fn run(self) -> Result<(), Failure> {
         match self {
             Self::Up(up) => up.run().await,
+            Self::Listen(listen) => listen.run().await,
             Self::Down(down) => down.run().await,
             Self::Status(status) => status.run(),
             Self::Env(env) => env.run(),
@@ -151,10 +161,11 @@ impl Up {
     async fn run(self) -> Result<(), Failure> {
         let options = Options {
             name: self.which.name.clone(),
-            state: self.which.state,
+            state: self.which.state.clone(),
             emulator: self.deploy_to.emulator(),
             egress_allow: self.egress_allow,
             egress_ca: self.egress_ca,
+            own_receiver: true,
             env: BTreeMap::from_iter(self.env),
             parameters: BTreeMap::from_iter(self.parameter),
             bootstraps: self.bootstraps,
@@ -171,6 +182,10 @@ impl Up {
         let name = &self.which.name;
         show(name, &stack, true)?;
         say(&format!("`redial local env --name {name}` prints the key for AWS SDKs and tools"));
+        if self.listen {
+            listen::of_stack(&self.which, listen::usual()).await?;
+            say(&format!("{name} is still up: redial local down --name {name}"));
+        }
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 mod demo;
 mod emulator;
+mod listen;
 mod local;
 
 pub use demo::Demo;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use redial_adapters::vapid::VapidKeysError;
 use redial_console::failure::causes;
+use redial_receivers::push_service::StartError;
 
 /// None of it is transient: nothing is retried.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,12 @@ pub enum LocalError {
         "no LocalStack at {endpoint}: {found}. Start one with `localstack start`, or name where it listens with --endpoint"
     )]
     NoLocalStack { endpoint: String, found: String },
+    #[error(
+        "the stack {0} was brought up by an earlier release, and may send to no receiver of its own: take it down, and up again"
+    )]
+    NoReceiver(String),
+    #[error("a receiver on this machine: {0}")]
+    Receiver(#[source] Box<StartError>),
     #[error("{call}: {message}")]
     Call { call: &'static str, message: String },
     #[error("the template was not deployed ({status}){}", indented(&failures.join("\n")))]

@@ -32,6 +32,7 @@ mod in_container;
 mod key;
 mod localstack;
 mod options;
+mod own_receiver;
 mod package;
 mod private_folder;
 mod registry;
@@ -46,12 +47,13 @@ pub(crate) use error::call;
 pub(crate) use hosting::serve as host_functions;
 pub use key::StackKey;
 pub use options::{Emulator, FunctionsIn, LOCALSTACK_ENDPOINT, Options, Progress};
+pub(crate) use own_receiver::OwnReceiver;
 pub use redial_adapters::config::Tables;
-pub(crate) use registry::are_functions_hosted;
 pub use registry::{Known, find, known, note, take_down};
+pub(crate) use registry::{are_functions_hosted, own_receiver};
 pub use stack::Stack;
 pub(crate) use stack::remove_leftovers;
-pub(crate) use vapid_key::VapidKey;
+pub(crate) use vapid_key::{VapidKey, public_point};
 
 /// A Python that has what `infra/local/requirements.txt` lists, installed if need be. Blocks for as long as that takes.
 pub fn python(progress: &Progress) -> Result<std::path::PathBuf, LocalError> {

@@ -70,6 +70,8 @@ pub struct Options {
     /// Origins that the address filter and the list of push hosts let through.
     pub egress_allow: Vec<String>,
     pub egress_ca: Option<PathBuf>,
+    /// Whether the stack may send to a receiver of its own on this machine, which `redial local listen` starts.
+    pub own_receiver: bool,
     /// Environment of the functions, over what the template sets.
     pub env: BTreeMap<String, String>,
     /// Values for the template's parameters, over those that follow from the other options.
@@ -103,6 +105,7 @@ impl Default for Options {
             emulator: Emulator::Embedded,
             egress_allow: Vec::new(),
             egress_ca: None,
+            own_receiver: false,
             env: BTreeMap::new(),
             parameters: BTreeMap::new(),
             function_endpoint: None,

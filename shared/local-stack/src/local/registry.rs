@@ -15,7 +15,9 @@ use super::{
     clients::{http_client, sdk_config},
     deploy, guarded_process,
     localstack::{self, Listener},
-    options, private_folder,
+    options,
+    own_receiver::OwnReceiver,
+    private_folder,
 };
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,6 +87,12 @@ pub(crate) fn are_functions_hosted(known: &Known, state: Option<&Path>) -> Resul
     let folder = stack_folder(state, &options::workspace(None)?, &known.name)?;
     let host = known.stack.function_host.as_ref();
     Ok(host.is_none_or(|host| guarded_process::running_pid(&folder) == Some(host.pid)))
+}
+
+/// The place of the receiver that the stack of this name, which is up, may send to.
+pub(crate) fn own_receiver(name: &str, state: Option<&Path>) -> Result<OwnReceiver, LocalError> {
+    let folder = stack_folder(state, &options::workspace(None)?, name)?;
+    OwnReceiver::read(&folder).ok_or_else(|| LocalError::NoReceiver(name.to_owned()))
 }
 
 /// The stack of this name, if it is up. `state` as in [`super::Options`].

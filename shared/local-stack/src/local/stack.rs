@@ -17,6 +17,7 @@ use super::{
     events, guarded_process,
     hosting::{self, HostProcess, Plan},
     in_container, localstack, options,
+    own_receiver::OwnReceiver,
     package::{self, Template},
     registry,
     vapid_key::VapidKey,
@@ -68,7 +69,10 @@ impl Stack {
             None => VapidKey::generate(),
         };
 
-        let parameters = parameters(&options, &vapid)?;
+        // A container's own `localhost` is another one.
+        let has_receiver = options.own_receiver && !in_container::runs_there(&options.emulator);
+        let receiver = has_receiver.then(OwnReceiver::reserve).transpose()?;
+        let parameters = parameters(&options, &vapid, receiver.as_ref(), &folder)?;
         let Packaged { template, definition, hosted } = packaged(&workspace, &options, &parameters)?;
 
         let key = match &options.emulator {
@@ -162,6 +166,10 @@ impl Stack {
             }
         };
         outputs.retain(|name, _| !hosting::is_answer(name));
+        if let Some(receiver) = receiver {
+            // Before the first message: a function reads its roots when it starts.
+            receiver.write(&folder, options.egress_ca.as_deref())?;
+        }
         Ok(Self { name: options.name, folder, key, description, outputs, emulator, host })
     }
 
@@ -287,12 +295,19 @@ async fn started(
     }
 }
 
-fn parameters(options: &Options, vapid: &VapidKey) -> Result<BTreeMap<String, String>, LocalError> {
+fn parameters(
+    options: &Options,
+    vapid: &VapidKey,
+    receiver: Option<&OwnReceiver>,
+    folder: &Path,
+) -> Result<BTreeMap<String, String>, LocalError> {
     let subject = options.vapid_subject.as_deref().unwrap_or(SUBJECT);
+    let own = receiver.map(OwnReceiver::origins).into_iter().flatten();
+    let allowed: Vec<String> = options.egress_allow.iter().cloned().chain(own).collect();
     let mut parameters = BTreeMap::from([
         ("VapidSubject".to_owned(), subject.to_owned()),
         ("VapidPrivateKey".to_owned(), vapid.private.clone()),
-        ("EgressAllow".to_owned(), options.egress_allow.join(",")),
+        ("EgressAllow".to_owned(), allowed.join(",")),
     ]);
     if let Some(file) = &options.egress_ca {
         let file = file.canonicalize().map_err(LocalError::file(file))?;
@@ -302,6 +317,10 @@ fn parameters(options: &Options, vapid: &VapidKey) -> Result<BTreeMap<String, St
             file.to_string_lossy().into_owned()
         };
         parameters.insert("EgressCaFile".to_owned(), file);
+    }
+    if receiver.is_some() {
+        let roots = OwnReceiver::roots_path(folder).to_string_lossy().into_owned();
+        parameters.insert("EgressCaFile".to_owned(), roots);
     }
     if options.events {
         parameters.insert("EventsQueueArn".to_owned(), events::arn(&options.name));

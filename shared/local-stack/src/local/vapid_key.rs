@@ -20,6 +20,11 @@ pub(crate) struct VapidKey {
     pub(crate) public: String,
 }
 
+/// The 65 bytes of an uncompressed point that was written as base64url.
+pub(crate) fn public_point(public: &str) -> Vec<u8> {
+    URL_SAFE_NO_PAD.decode(public).expect("invariant: it was written as base64url")
+}
+
 impl VapidKey {
     pub(crate) fn generate() -> Self {
         loop {
@@ -43,7 +48,7 @@ impl VapidKey {
 
     /// The uncompressed point, 65 bytes.
     pub(crate) fn public_point(&self) -> Vec<u8> {
-        URL_SAFE_NO_PAD.decode(&self.public).expect("invariant: it was written as base64url")
+        public_point(&self.public)
     }
 
     /// Does at once what dispatch does some time after a deployment: publishes the public halves, which the HTTP API lists.

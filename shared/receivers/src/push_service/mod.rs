@@ -46,7 +46,7 @@ use service::{Browser, Service};
 
 pub use crate::answer::Answer;
 pub use crate::fixture::Fixture;
-pub use crate::tls::StartError;
+pub use crate::tls::{Certificates, StartError};
 pub use decrypt::DecryptError;
 pub use problem::Problem;
 pub use received::{Answered, Received};
@@ -73,8 +73,13 @@ pub struct Counts {
 impl PushService {
     /// Starts a service on a free port of 127.0.0.1, with a certificate of its own.
     pub fn start() -> Result<Self, StartError> {
-        let tls::Identity { ca_pem, acceptor } = tls::identity()?;
-        let port = Port::take(0)?;
+        Self::start_with(Port::take(0)?, &Certificates::generate()?)
+    }
+
+    /// The same on this port, with these certificates.
+    pub fn start_with(port: Port, certificates: &Certificates) -> Result<Self, StartError> {
+        let acceptor = certificates.acceptor(tls::PROTOCOLS)?;
+        let ca_pem = certificates.root.clone();
         let service = Arc::new(Service::new(format!("https://localhost:{}", port.address().port())));
         let serving = Arc::clone(&service);
         let running = port.serve("push-service", move |stream| {

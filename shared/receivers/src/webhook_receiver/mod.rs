@@ -42,7 +42,7 @@ use crate::serve;
 use crate::{ambient, tls};
 
 pub use crate::answer::Answer;
-pub use crate::tls::StartError;
+pub use crate::tls::{Certificates, StartError};
 
 /// As many connections may wait to be accepted: a thousand webhooks may come at once.
 const BACKLOG: u32 = 1024;
@@ -118,7 +118,13 @@ impl WebhookReceiver {
 
     /// The same on this port; 0 for a free one.
     pub fn start_at(port: u16) -> Result<Self, StartError> {
-        let tls::Identity { ca_pem, acceptor } = tls::identity()?;
+        Self::start_with(port, &Certificates::generate()?)
+    }
+
+    /// The same with these certificates.
+    pub fn start_with(port: u16, certificates: &Certificates) -> Result<Self, StartError> {
+        let acceptor = certificates.acceptor(tls::PROTOCOLS)?;
+        let ca_pem = certificates.root.clone();
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         // A reserved port can be shared with another socket that reserves it: this fails if there is one.
         drop(TcpListener::bind(wanted)?);

@@ -1,0 +1,97 @@
+//! The README's first message, with the commands that stand there, and what else a receiver on this machine does.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, ChildStdout, Command},
+};
+
+use crate::prelude::*;
+
+const README: &str = include_str!("../../../README.md");
+
+/// Takes the stack down, however the test ends.
+struct Up<'a>(&'a Path);
+
+impl Drop for Up<'_> {
+    fn drop(&mut self) {
+        let _ended = unregistered("local down", self.0).output();
+    }
+}
+
+/// The commands of the section, without their comments.
+fn commands() -> Vec<String> {
+    let section = README.split("\n## Your first message\n").nth(1).expect("there is one");
+    let section = section.split("\n## ").next().expect("it ends");
+    let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let lines = blocks.flat_map(str::lines).map(|line| line.split(" # ").next().unwrap_or_default().trim());
+    lines.filter_map(|line| line.strip_prefix("cargo redial ")).map(str::to_owned).collect()
+}
+
+fn listening(arguments: &str, state: &Path) -> (Child, BufReader<ChildStdout>) {
+    let (mut child, _stderr) = run_until(&mut unregistered(arguments, state), "arrive here");
+    let stdout = BufReader::new(child.stdout.take().expect("piped"));
+    (child, stdout)
+}
+
+fn next(lines: &mut BufReader<ChildStdout>) -> Value {
+    let mut line = String::new();
+    assert_ne!(lines.read_line(&mut line).expect("text"), 0, "nothing more comes");
+    parsed(&line)
+}
+
+fn succeeds(command: &mut Command) -> String {
+    run(command, "").succeeds()
+}
+
+#[test]
+fn the_first_message_of_the_readme_arrives_on_this_machine() {
+    let commands = commands();
+    let [up, listen, send, status, down] = commands.as_slice() else { panic!("{commands:?}") };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let state = folder.path();
+    succeeds(&mut unregistered(up, state));
+    let _up = Up(state);
+
+    let (mut listener, mut arrived) = listening(&format!("{listen} --json"), state);
+    let id = succeeds(&mut unregistered(send, state));
+    let id = id.split_whitespace().nth(1).expect("tenant, id and MessageId").to_owned();
+    let push = next(&mut arrived);
+    let expected =
+        json!({"kind": "push", "subscription": "s1", "answered": 201, "body": "hello", "problems": []});
+    assert_fields(&push, expected);
+    let shown = succeeds(&mut unregistered(format!("{} --wait 60", status.replace("hello-1", &id)), state));
+    assert!(shown.contains(": sent"), "{shown}");
+
+    // A webhook, whose signature is checked.
+    succeeds(&mut unregistered(r#"send --tenant acme --to w1 --payload {"order":17}"#, state));
+    let webhook = next(&mut arrived);
+    let expected = json!({"kind": "webhook", "subscription": "w1", "answered": 200, "body": r#"{"order":17}"#, "problems": []});
+    assert_fields(&webhook, expected);
+
+    // Two cannot listen at once, and Ctrl-C ends one.
+    let said = run(&mut unregistered("local listen", state), "").ends_with(1);
+    assert!(said.contains("is taken") && said.contains("local listen"), "{said}");
+    interrupt(&listener);
+    assert_eq!(listener.wait().expect("it ends").code(), Some(0));
+
+    // It answers as it is told; what was sent in between has not been lost.
+    let (mut listener, mut arrived) =
+        listening("local listen --json --answer 503,201 --retry-after 1", state);
+    succeeds(&mut unregistered("send --tenant acme --to s1 --payload again --id again", state));
+    let answered: Vec<Value> = (0..2).map(|_| next(&mut arrived)["answered"].take()).collect();
+    assert_eq!(answered, [json!(503), json!(201)]);
+    interrupt(&listener);
+    listener.wait().expect("it ends");
+
+    // Another's subscription is left alone.
+    let document = json!({"endpoint": "https://push.example/x", "keys": {"p256dh": P256DH, "auth": AUTH}});
+    let file = folder.path().join("subscription.json");
+    std::fs::write(&file, document.to_string()).expect("writable");
+    let put = format!("subscriptions put --tenant acme --id other {}", file.display());
+    succeeds(&mut unregistered(put, state));
+    let said = run(&mut unregistered("local listen --id other", state), "").ends_with(1);
+    assert!(said.contains("acme/other") || said.contains("acme#other"), "{said}");
+    assert!(said.contains("leads elsewhere") && said.contains("--id"), "{said}");
+    succeeds(&mut unregistered(down, state));
+}
