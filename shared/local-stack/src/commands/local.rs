@@ -24,15 +24,10 @@ Examples:
   eval \"$(redial local env)\"
   redial local down")]
 pub enum Local {
-    /// Starts a stack and leaves it running
     Up(Box<Up>),
-    /// Receives what a stack sends, on this machine, and shows it
     Listen(Listen),
-    /// Stops a stack
     Down(Down),
-    /// Lists the running stacks
     Status(Status),
-    /// Prints the environment in which AWS SDKs and tools call a stack
     Env(Env),
     /// Hosts the functions of a stack on a LocalStack, as a process that `local up` starts
     #[command(hide = true)]
