@@ -69,14 +69,13 @@ async fn settings_reach_the_functions() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_the_template_refuses_is_reported() {
+async fn a_parameter_that_the_template_refuses_is_reported_before_anything_is_started() {
     let bootstraps = placeholders();
     let parameters = [("VapidSubject".to_owned(), "not-an-address".to_owned())].into();
     let refused = Stack::up(Options { parameters, ..options(bootstraps.path()) }).await;
     let error = refused.expect_err("a subject is an address");
-    let is_of_deployment =
-        matches!(&error, LocalError::Call { call: "CreateStack", .. } | LocalError::Deploy { .. });
-    assert!(is_of_deployment, "{error}");
+    assert!(matches!(&error, LocalError::Parameters(wrong) if wrong.len() == 1), "{error}");
+    assert!(error.to_string().contains("expected a mailto address or an https address"), "{error}");
 }
 
 /// Runs this test a second time in a process of its own, the owner of a stack, and kills that.

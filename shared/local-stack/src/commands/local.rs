@@ -13,7 +13,7 @@ use super::{
     emulator::DeployTo,
     listen::{self, Listen},
 };
-use crate::local::{self, Description, Known, Options, Progress, Stack};
+use crate::local::{self, Description, Known, LocalError, Options, Progress, Stack};
 
 /// Runs the whole stack on this machine, without an AWS account
 #[derive(Debug, Subcommand)]
@@ -170,7 +170,7 @@ impl Up {
             progress: Progress::to(say),
             ..Options::default()
         };
-        let stack = Stack::up(options).await?.set_free()?;
+        let stack = Stack::up(options).await.map_err(of_input)?.set_free()?;
         if self.json {
             return Ok(print(&serde_json::to_string(&stack)?)?);
         }
@@ -217,6 +217,14 @@ impl Env {
         print(&environment(&known))?;
         Ok(())
     }
+}
+
+/// What the command was given is wrong, or something else.
+fn of_input(error: LocalError) -> Failure {
+    if matches!(error, LocalError::Parameters(_) | LocalError::EgressAllow { .. }) {
+        return Failure::input(error.to_string());
+    }
+    error.into()
 }
 
 /// What would win over the key in some SDK or other is unset.

@@ -63,6 +63,11 @@ pub enum LocalError {
         /// One line for every resource that failed.
         failures: Vec<String>,
     },
+    /// Values for the template's parameters that it does not take.
+    #[error("{}", .0.iter().map(|it| format!("--parameter {it}")).collect::<Vec<_>>().join("\n"))]
+    Parameters(Vec<String>),
+    #[error("--egress-allow {origin}: {why}")]
+    EgressAllow { origin: String, why: String },
     #[error("VAPID_PRIVATE_KEY: {0}")]
     VapidKey(VapidKeysError),
     #[error("a stack named {0} is already up: take it down first, or give another --name")]

@@ -34,6 +34,7 @@ mod localstack;
 mod options;
 mod own_receiver;
 mod package;
+mod parameters;
 mod private_folder;
 mod registry;
 mod stack;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use aws_config::SdkConfig;
+use redial_adapters::egress::EgressAllow;
 
 use super::{
     Description, Emulator, FunctionHost, FunctionsIn, Known, LocalError, Options, StackKey, bootstraps,
@@ -19,7 +20,7 @@ use super::{
     in_container, localstack, options,
     own_receiver::OwnReceiver,
     package::{self, Template},
-    registry,
+    parameters, registry,
     vapid_key::VapidKey,
 };
 
@@ -238,18 +239,20 @@ async fn remove_from_localstack(sdk: &SdkConfig, name: &str, events: Option<&str
 fn packaged(
     workspace: &Path,
     options: &Options,
-    parameters: &BTreeMap<String, String>,
+    given: &BTreeMap<String, String>,
 ) -> Result<Packaged, LocalError> {
     let infra = workspace.join("infra");
     let read = |name: &str| {
         let path = infra.join(name);
         fs::read_to_string(&path).map_err(LocalError::file(&path))
     };
-    let template = Template(read("template.yaml")?).with_artifacts_in(&deploy::artifacts(&options.name))?;
+    let template = Template(read("template.yaml")?);
+    parameters::check(&template, given)?;
+    let template = template.with_artifacts_in(&deploy::artifacts(&options.name))?;
     let mut environment = options.env.clone();
     let (template, hosted) = match &options.emulator {
         Emulator::Embedded => {
-            (emulator_differences::adapted(&template.with_environment(&environment)?, parameters)?, None)
+            (emulator_differences::adapted(&template.with_environment(&environment)?, given)?, None)
         }
         Emulator::LocalStack { functions, .. } => {
             if let Some(endpoint) = &options.function_endpoint {
@@ -302,6 +305,10 @@ fn parameters(
     folder: &Path,
 ) -> Result<BTreeMap<String, String>, LocalError> {
     let subject = options.vapid_subject.as_deref().unwrap_or(SUBJECT);
+    for origin in &options.egress_allow {
+        EgressAllow::parse(origin)
+            .map_err(|why| LocalError::EgressAllow { origin: origin.clone(), why: why.to_string() })?;
+    }
     let own = receiver.map(OwnReceiver::origins).into_iter().flatten();
     let allowed: Vec<String> = options.egress_allow.iter().cloned().chain(own).collect();
     let mut parameters = BTreeMap::from([
