@@ -53,7 +53,8 @@ pub(super) async fn breakers_are_opened_and_closed(stack: &TestStack) {
     assert_fields(&row, json!({"provider": "fcm", "phase": "open", "until": again["until"]}));
     let table = stack.shown("breakers list");
     let lines: Vec<&str> = table.lines().collect();
-    assert!(lines.len() == 2 && lines[0].starts_with("ORIGIN ") && lines[1].starts_with(FCM), "{table}");
+    assert!(lines[0].starts_with("ORIGIN ") && lines[1].starts_with(FCM), "{table}");
+    assert_eq!(lines[2..], ["status page: https://status.firebase.google.com"], "{table}");
 
     let ramping = stack.shown(format!("breakers close {FCM}"));
     assert!(ramping.starts_with("https://fcm.googleapis.com: ramping since 20"), "{ramping}");
