@@ -7,6 +7,6 @@ mod local;
 
 pub use local::{
     Description, Emulator, FunctionHost, Functions, FunctionsIn, Known, LOCALSTACK_ENDPOINT, LocalError,
-    Options, Progress, Queues, REGION, Stack, StackKey, Tables, find, known, note, python, sdk_config,
-    take_down,
+    Options, Parts, PartsError, Progress, Queues, REGION, Stack, StackKey, Tables, find, known, note, python,
+    sdk_config, take_down,
 };
