@@ -108,6 +108,11 @@ impl Target {
         self.sdk.endpoint_url().is_some_and(|url| here(host(url)))
     }
 
+    /// Whether its functions are processes of this machine, beside the emulator.
+    pub(crate) fn are_functions_here(&self) -> bool {
+        self.lambda_endpoint.is_some()
+    }
+
     pub(crate) async fn webhook_keys(&self) -> Result<WebhookKeys, TargetError> {
         let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&self.sdk));
         let secret = secrets.fetch(&self.webhook_key_secret).await?;

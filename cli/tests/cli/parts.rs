@@ -130,6 +130,17 @@ async fn what_a_killed_emulator_left_at_parts_is_removed() {
     assert_eq!(other.names().await, [""; 0]);
 }
 
+/// The stack's functions are processes of this machine, and so is the receiver.
+fn roads_need_a_receiver_on_this_machine(state: &Path) {
+    let verify = |options: &str| unregistered(format!("verify --roads --yes {options}"), state);
+    let said = run(&mut verify("--receiver-at https://localhost:1"), "").refused_with(2);
+    assert!(said.contains("give --receiver-port"), "{said}");
+    let without_node = private();
+    let mut command = verify("--receiver-at https://localhost:1 --receiver-port 1");
+    let said = run(command.env("PATH", without_node.path()), "").refused_with(2);
+    assert!(said.contains("code in Node.js") && said.contains("node was not found"), "{said}");
+}
+
 #[tokio::test]
 async fn a_part_that_forgot_or_ended_is_reported_and_the_stack_taken_down() {
     let other = OtherEmulator::start().await;
@@ -137,6 +148,7 @@ async fn a_part_that_forgot_or_ended_is_reported_and_the_stack_taken_down() {
     run(&mut up(&other, bootstraps.path(), folder.path()), "").succeeds();
     let status = || run(&mut unregistered("local status", folder.path()), "").succeeds();
     assert!(status().contains("SQS at http://") && !status().contains("and up again"), "{}", status());
+    roads_need_a_receiver_on_this_machine(folder.path());
     other.forget_queues().await;
     assert!(status().contains("a part was restarted"), "{}", status());
     drop(other);

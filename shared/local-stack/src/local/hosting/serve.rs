@@ -227,7 +227,7 @@ impl Host {
         let url = port.origin("127.0.0.1");
         let auth = if is_open { Auth::Open } else { Auth::Signed };
         self.work.spawn(async move {
-            note_end("the HTTP API", function_url::run(port, auth, function, note).await);
+            note_end("the HTTP API", function_url::run(port, auth, None, function, note).await);
         });
         Ok(Some(url))
     }
