@@ -66,6 +66,9 @@ pub(crate) enum TargetError {
     #[error("no local stack named {name} is up; {up}")]
     NotUp { name: String, up: String },
     #[cfg(feature = "local")]
+    #[error("the stack {name} cannot be used: {found}")]
+    Lost { name: String, found: String },
+    #[cfg(feature = "local")]
     #[error("the local stacks cannot be read")]
     Local(#[source] crate::local::LocalError),
     #[cfg(not(feature = "local"))]

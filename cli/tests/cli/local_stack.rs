@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use redial::local::{Description, LocalError, Options, Stack};
+use redial::local::{Description, LocalError, Options, Stack, StackKey};
 use redial_tests::test_stack::{placeholders, register, set_env};
 
 use crate::prelude::*;
@@ -86,9 +86,12 @@ async fn a_localstack_that_ended_is_reported_and_its_stack_forgotten() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = format!("http://{}", listener.local_addr().expect("it is bound"));
     drop(listener);
-    register(folder.path(), Description { endpoint, ..stack.description().clone() }, stack.stack().key());
+    let description = Description { endpoint, ..stack.description().clone() };
+    register(folder.path(), description, &StackKey::of_localstack());
     let shown = run(&mut unregistered("local status", folder.path()), "").succeeds();
-    assert!(shown.contains("nothing listens there") && shown.contains("start LocalStack"), "{shown}");
+    assert!(shown.contains("here is not whole") && shown.contains("start LocalStack"), "{shown}");
+    let said = run(&mut unregistered("status hello-1 --tenant acme", folder.path()), "").refused_with(1);
+    assert!(said.contains("the stack here cannot be used: nothing listens at"), "{said}");
     let status = run(&mut unregistered("local status --json", folder.path()), "").json();
     assert_eq!(status["findings"].as_array().map(Vec::len), Some(1), "{status}");
     let down = run(&mut unregistered("local down --name here", folder.path()), "").refused_with(1);

@@ -28,7 +28,8 @@ async fn delivers(stack: &TestStack) {
     let payload = "{\"a\":1.50,  \"b\" : \"\\u00e9\"}";
     stack.send(&stack.message("plain", &plain, payload)).await;
     stack.send(&stack.message("retried", &retried, "hello")).await;
-    let at = System.now().plus(Duration::from_secs(10));
+    // Far enough ahead for a busy machine to park it before.
+    let at = System.now().plus(Duration::from_secs(20));
     let fields = json!({"deliver_at": at.to_rfc3339()});
     stack.send(&stack.message_with("waiting", &waiting, &fields)).await;
 

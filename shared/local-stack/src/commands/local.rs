@@ -256,7 +256,11 @@ fn quoted(text: &str) -> String {
 /// `are_hosted`: whether the process that hosts its functions runs, if one should. `findings`: what is wrong with LocalStack or its parts.
 fn show(name: &str, stack: &Description, are_hosted: bool, findings: &[String]) -> Result<(), Failure> {
     let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
-    print(&format!("{name} is up at {} in {}{process}", stack.endpoint, stack.region))?;
+    let up = if findings.is_empty() { "up" } else { "not whole" };
+    print(&format!("{name} is {up} at {} in {}{process}", stack.endpoint, stack.region))?;
+    for finding in findings {
+        print(&format!("  {finding}"))?;
+    }
     let functions = match (&stack.function_host, stack.pid) {
         (Some(_), _) if !are_hosted => {
             Some("their process has ended: take the stack down, and up again".to_owned())
@@ -286,9 +290,6 @@ fn show(name: &str, stack: &Description, are_hosted: bool, findings: &[String]) 
     ] {
         let line = value.map(|value| format!("  {label:<18}{value}"));
         line.map_or(Ok(()), |line| print(&line))?;
-    }
-    for finding in findings {
-        print(&format!("  {finding}"))?;
     }
     Ok(())
 }

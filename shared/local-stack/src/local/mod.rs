@@ -52,7 +52,7 @@ pub use key::StackKey;
 pub use options::{Emulator, FunctionsIn, LOCALSTACK_ENDPOINT, Options, Progress};
 pub use parts::{Parts, PartsError};
 pub use redial_adapters::config::Tables;
-pub use registry::{Known, find, known, note, take_down};
+pub use registry::{Known, find, known, lost, note, take_down};
 pub(crate) use registry::{abandoned, are_functions_hosted, findings};
 pub use stack::Stack;
 pub(crate) use stack::remove_leftovers;

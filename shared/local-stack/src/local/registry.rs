@@ -105,24 +105,39 @@ fn host_folder(stack: &Description, folder: &Path) -> PathBuf {
 
 /// What is wrong with servers that are not the stack's own, a LocalStack or parts, each with its remedy: one does not answer, or forgot
 /// what it had.
-pub(crate) async fn findings(Known { name, stack, key }: &Known) -> Result<Vec<String>, LocalError> {
-    let sdk = sdk_config(&stack.endpoint, key);
+pub(crate) async fn findings(known: &Known) -> Result<Vec<String>, LocalError> {
+    let Known { stack, key, .. } = known;
     if let Some(parts) = &stack.parts {
+        let sdk = sdk_config(&stack.endpoint, key);
         let findings = part_probe::findings(parts, &http_client()?, &sdk, stack).await;
         return Ok(findings.iter().map(|it| format!("{it}: take the stack down, and up again")).collect());
     }
     if stack.pid.is_some() {
         return Ok(Vec::new());
     }
-    let start = "start LocalStack and run `redial local up`, or forget the stack with `redial local down`";
+    if let Listener::Other(found) = localstack::listener(&http_client()?, &stack.endpoint).await {
+        return Ok(vec![format!("something else listens there ({found}): {START}")]);
+    }
+    Ok(lost(known).await?.into_iter().collect())
+}
+
+/// What a user of LocalStack can do about one that is not there.
+const START: &str =
+    "start LocalStack and run `redial local up`, or forget the stack with `redial local down`";
+
+/// Why a stack on a LocalStack is there no more, and what to do: LocalStack has ended, or was restarted and forgot it.
+pub async fn lost(Known { stack, key, .. }: &Known) -> Result<Option<String>, LocalError> {
+    if stack.pid.is_some() || *key != StackKey::of_localstack() {
+        return Ok(None);
+    }
     Ok(match localstack::listener(&http_client()?, &stack.endpoint).await {
-        Listener::Nothing(found) => vec![format!("nothing listens there ({found}): {start}")],
-        Listener::Other(found) => vec![format!("something else listens there ({found}): {start}")],
+        Listener::Nothing(found) => Some(format!("nothing listens at {} ({found}): {START}", stack.endpoint)),
+        Listener::Other(_) => None,
         Listener::LocalStack => {
-            let is_there = localstack::has(&aws_sdk_cloudformation::Client::new(&sdk), name).await?;
-            let forgotten =
-                "LocalStack has no stack of this name, as after a restart: `redial local up` makes it again";
-            if is_there { Vec::new() } else { vec![forgotten.to_owned()] }
+            let is_there =
+                localstack::has_queue(&sdk_config(&stack.endpoint, key), &stack.queues.ingest).await?;
+            let forgotten = "LocalStack does not have its queues any more, as after a restart: `redial local up` makes them again";
+            (!is_there).then(|| forgotten.to_owned())
         }
     })
 }
