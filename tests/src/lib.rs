@@ -8,6 +8,7 @@ pub mod json;
 pub mod mapping;
 #[cfg(test)]
 mod module_graph;
+pub mod other_emulator;
 pub mod permissions;
 pub mod prelude;
 pub mod resources;

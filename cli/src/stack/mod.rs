@@ -60,7 +60,8 @@ impl TargetArgs {
         return on_this_machine::find(
             self.state.as_deref(),
             self.local.as_deref().filter(|name| !name.is_empty()),
-        );
+        )
+        .await;
         #[cfg(not(feature = "local"))]
         Err(TargetError::NotNamed)
     }

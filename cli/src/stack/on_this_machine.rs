@@ -10,12 +10,16 @@ use crate::local::{self, Known, LocalError};
 /// One attempt of a call to this machine: long enough for an emulator that is busy.
 const ATTEMPT: Duration = Duration::from_secs(10);
 
-pub(super) fn find(state: Option<&Path>, name: Option<&str>) -> Result<Target, TargetError> {
+pub(super) async fn find(state: Option<&Path>, name: Option<&str>) -> Result<Target, TargetError> {
     let known = match local::known(state) {
         Err(LocalError::NoWorkspace) => Vec::new(),
         known => known.map_err(TargetError::Local)?,
     };
-    choose(known, name).map(on_this_machine)
+    let chosen = choose(known, name)?;
+    match local::lost(&chosen).await.map_err(TargetError::Local)? {
+        None => Ok(on_this_machine(chosen)),
+        Some(found) => Err(TargetError::Lost { name: chosen.name, found }),
+    }
 }
 
 fn choose(mut known: Vec<Known>, name: Option<&str>) -> Result<Known, TargetError> {

@@ -66,6 +66,9 @@ pub(crate) enum TargetError {
     #[error("no local stack named {name} is up; {up}")]
     NotUp { name: String, up: String },
     #[cfg(feature = "local")]
+    #[error("the stack {name} cannot be used: {found}")]
+    Lost { name: String, found: String },
+    #[cfg(feature = "local")]
     #[error("the local stacks cannot be read")]
     Local(#[source] crate::local::LocalError),
     #[cfg(not(feature = "local"))]
@@ -106,6 +109,11 @@ impl Target {
         };
         let here = |host: String| host == "localhost" || host.starts_with("127.");
         self.sdk.endpoint_url().is_some_and(|url| here(host(url)))
+    }
+
+    /// Whether its functions are processes of this machine, beside the emulator.
+    pub(crate) fn are_functions_here(&self) -> bool {
+        self.lambda_endpoint.is_some()
     }
 
     pub(crate) async fn webhook_keys(&self) -> Result<WebhookKeys, TargetError> {

@@ -9,8 +9,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use redial::local::{LocalError, Options, Stack};
-use redial_tests::test_stack::{placeholders, set_env};
+use redial::local::{Description, LocalError, Options, Stack, StackKey};
+use redial_tests::test_stack::{placeholders, register, set_env};
 
 use crate::prelude::*;
 
@@ -76,6 +76,27 @@ async fn a_parameter_that_the_template_refuses_is_reported_before_anything_is_st
     let error = refused.expect_err("a subject is an address");
     assert!(matches!(&error, LocalError::Parameters(wrong) if wrong.len() == 1), "{error}");
     assert!(error.to_string().contains("expected a mailto address or an https address"), "{error}");
+}
+
+#[tokio::test]
+async fn a_localstack_that_ended_is_reported_and_its_stack_forgotten() {
+    let stack = TestStack::shared_idle().await;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let endpoint = format!("http://{}", listener.local_addr().expect("it is bound"));
+    drop(listener);
+    let description = Description { endpoint, ..stack.description().clone() };
+    register(folder.path(), description, &StackKey::of_localstack());
+    let shown = run(&mut unregistered("local status", folder.path()), "").succeeds();
+    assert!(shown.contains("here is not whole") && shown.contains("start LocalStack"), "{shown}");
+    let said = run(&mut unregistered("status hello-1 --tenant acme", folder.path()), "").refused_with(1);
+    assert!(said.contains("the stack here cannot be used: nothing listens at"), "{said}");
+    let status = run(&mut unregistered("local status --json", folder.path()), "").json();
+    assert_eq!(status["findings"].as_array().map(Vec::len), Some(1), "{status}");
+    let down = run(&mut unregistered("local down --name here", folder.path()), "").refused_with(1);
+    assert!(down.contains("nothing listens any more: forgot it"), "{down}");
+    let none = run(&mut unregistered("local status", folder.path()), "");
+    assert!(none.stderr.contains("no stack is up"), "{}", none.stderr);
 }
 
 /// Runs this test a second time in a process of its own, the owner of a stack, and kills that.

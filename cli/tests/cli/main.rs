@@ -14,6 +14,7 @@ mod local_access;
 mod local_stack;
 mod no_permissions;
 mod pages;
+mod parts;
 mod policies;
 mod policy;
 mod protection;

@@ -5,9 +5,11 @@ pub mod commands;
 mod demo;
 mod listen;
 mod local;
+mod node_function;
 
 pub use local::{
     Description, Emulator, FunctionHost, Functions, FunctionsIn, Known, LOCALSTACK_ENDPOINT, LocalError,
-    Options, Progress, Queues, REGION, Stack, StackKey, Tables, find, known, note, python, sdk_config,
-    take_down,
+    Options, Parts, PartsError, Progress, Queues, REGION, Stack, StackKey, Tables, find, known, lost, note,
+    python, sdk_config, take_down,
 };
+pub use node_function::NodeFunction;

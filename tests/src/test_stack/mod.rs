@@ -1,5 +1,7 @@
 //! The one stack of all tests: the deployed template on the embedded emulator, with a push service and a webhook receiver beside it.
 //! If `REDIAL_LOCALSTACK_ENDPOINT` is set, it is on the LocalStack that listens there, and its functions are processes of this machine.
+//! If `REDIAL_SQS_ENDPOINT` is set, that SQS keeps the queues, and those of `REDIAL_STEP_FUNCTIONS_ENDPOINT` and
+//! `REDIAL_DYNAMODB_ENDPOINT` the waits and the tables.
 //!
 //! A stack of a test's own ends with the test, also when that panics. The stacks that tests share end with their process: the
 //! emulator reads its standard input, whose other end only this process holds. Under `cargo test` the tests of a binary share
@@ -22,7 +24,7 @@ use std::{
 };
 
 use redial::local::{
-    Description, Emulator, FunctionsIn, Known, Options, Queues, Stack, StackKey, Tables, note,
+    Description, Emulator, FunctionsIn, Known, Options, Parts, Queues, Stack, StackKey, Tables, note,
 };
 use redial_testkit::{push_service::PushService, webhook_receiver::WebhookReceiver};
 use tokio::sync::OnceCell;
@@ -157,6 +159,9 @@ impl Running {
         if let Some(endpoint) = localstack() {
             options.emulator = Emulator::LocalStack { endpoint, functions: FunctionsIn::Here };
             options.host_program = Some(command_line());
+        } else if let Some(parts) = parts() {
+            options.emulator = Emulator::Parts(parts);
+            options.host_program = Some(command_line());
         }
         change(&mut options);
         let stack = Stack::up(options).await.unwrap_or_else(|error| panic!("the stack comes up: {error}"));
@@ -201,6 +206,14 @@ impl Running {
 /// Where a LocalStack listens that stacks are deployed to instead of to an embedded emulator; it keeps them.
 pub fn localstack() -> Option<String> {
     std::env::var("REDIAL_LOCALSTACK_ENDPOINT").ok()
+}
+
+/// The servers that keep what an embedded emulator otherwise does.
+fn parts() -> Option<Parts> {
+    let [sqs, step_functions, dynamodb] = ["SQS", "STEP_FUNCTIONS", "DYNAMODB"]
+        .map(|part| std::env::var(format!("REDIAL_{part}_ENDPOINT")).ok());
+    sqs.as_ref()?;
+    Some(Parts::new(sqs, step_functions, dynamodb).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Whether the tables report the write units of statements: Amazon's DynamoDB Local, which LocalStack runs, does not.

@@ -6,6 +6,9 @@
 
 mod counted;
 mod receiver;
+mod receiver_deployed;
+#[cfg(feature = "local")]
+mod receiver_hosted;
 mod recipient;
 mod road;
 mod view;
@@ -20,6 +23,8 @@ use redial_core::{identity::Tenant, time::Timestamp};
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
+#[cfg(feature = "local")]
+use self::receiver_hosted::HostedReceiver;
 use self::{
     receiver::Receiver,
     recipient::{Subscription, refuses_pushes},
@@ -52,9 +57,13 @@ pub(super) struct Roads {
     /// Also wait until CloudWatch has counted the messages, up to 20 minutes
     #[arg(long, requires = "roads")]
     metrics: bool,
-    /// For a stack on an emulator, whose function URLs have no TLS: an https origin that leads to the emulator
+    /// For a stack on an emulator, whose function URLs have no TLS: an https origin that leads to the emulator, or to --receiver-port
     #[arg(long, value_name = "ORIGIN", requires = "roads")]
     receiver_at: Option<String>,
+    /// For a stack whose functions run on this machine: the port of 127.0.0.1 where the receiver listens
+    #[cfg(feature = "local")]
+    #[arg(long, value_name = "PORT", requires = "receiver_at")]
+    receiver_port: Option<u16>,
     #[command(flatten)]
     confirm: Confirm,
 }
@@ -105,12 +114,7 @@ impl Roads {
     /// States what will be done and what it costs, and asks; nothing was done before.
     pub(super) fn ask(&self, stack: &Stack) -> Result<(), Failure> {
         let target = &stack.target;
-        if target.is_emulated() && self.receiver_at.is_none() {
-            return Err(Failure::input(
-                "--roads: an emulator's function URLs have no TLS, which webhooks need: give --receiver-at, an https \
-                 origin that leads to the emulator",
-            ));
-        }
+        self.can_be_received(target)?;
         let region = target.sdk.region().map_or("", |region| region.as_ref());
         let url = self.address(&format!("https://{FUTURE_ID}.lambda-url.{region}.on.aws"));
         let refused = refuses_pushes(stack, &url);
@@ -119,9 +123,13 @@ impl Roads {
         if let Some(why) = refused {
             say(&format!("no pushes will be sent: {why}"));
         }
+        let receiver = if target.are_functions_here() {
+            "runs on this machine, as the stack's functions do"
+        } else {
+            "is deployed as a stack of its own (a function, its URL, role and log group) and removed at the end"
+        };
         say(&format!(
-            "{messages} messages will be sent through {}, to a receiver that is deployed as a stack of its own (a \
-             function, its URL, role and log group) and removed at the end. It costs {:.4} USD at list prices.",
+            "{messages} messages will be sent through {}, to a receiver that {receiver}. It costs {:.4} USD at list prices.",
             target.name,
             cost::of_single_messages(messages as u64),
         ));
@@ -130,6 +138,43 @@ impl Roads {
             say(&format!("CloudWatch's metrics of them cost {usd:.4} USD at most."));
         }
         self.confirm.ask("Send them?", "nothing was deployed or sent")
+    }
+
+    /// That the stack could reach a receiver, and this machine run it if need be.
+    fn can_be_received(&self, target: &Target) -> Result<(), Failure> {
+        #[cfg(feature = "local")]
+        if target.are_functions_here() {
+            if self.receiver_at.is_none() || self.receiver_port.is_none() {
+                return Err(Failure::input(
+                    "--roads: this stack's functions run on this machine, and so does the receiver: give --receiver-port, a free \
+                     port, and --receiver-at, an https origin that leads to it",
+                ));
+            }
+            if let Some(hindrance) = HostedReceiver::hindrance() {
+                return Err(Failure::input(format!(
+                    "--roads: the receiver is code in Node.js, which Lambda runs on AWS and this machine cannot: {hindrance}"
+                )));
+            }
+            return Ok(());
+        }
+        if target.is_emulated() && self.receiver_at.is_none() {
+            return Err(Failure::input(
+                "--roads: an emulator's function URLs have no TLS, which webhooks need: give --receiver-at, an https \
+                 origin that leads to the emulator",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The receiver of a run, of this name.
+    fn receiver(&self, target: &Target, name: String) -> Receiver {
+        #[cfg(feature = "local")]
+        if let (true, Some(port), Some(origin)) =
+            (target.are_functions_here(), self.receiver_port, &self.receiver_at)
+        {
+            return Receiver::hosted(HostedReceiver::new(port, origin), name);
+        }
+        Receiver::deployed(target, name)
     }
 
     pub(super) fn is_possible(&self) -> Result<(), Failure> {
@@ -154,12 +199,12 @@ impl Roads {
         let id = format!("{}-{}", System.now().as_secs(), std::process::id());
         let run = Run {
             stack,
-            receiver: Receiver::new(&stack.target.sdk, format!("{}-verify-{id}", stack.name)),
+            receiver: self.receiver(&stack.target, format!("{}-verify-{id}", stack.name)),
             tenant: format!("redial-verify-{id}"),
             subscription: Subscription::generate(),
         };
         let (receiver, tenant) = (&run.receiver, &run.tenant);
-        say(&format!("deploying the receiver {}; Ctrl-C removes it", receiver.name));
+        say(&format!("starting the receiver {}; Ctrl-C removes it", receiver.name));
         let began = System.now();
         let whole = tokio::select! {
             walked = self.walked(&run, &mut report) => Some(walked),
@@ -200,8 +245,8 @@ impl Roads {
             Ok(url) => url,
             Err(words) => {
                 report.fault(
-                    format!("the receiver {} could not be deployed: {words}", receiver.name),
-                    "remove the reason, and verify again; it takes permissions for CloudFormation, IAM, Lambda and Logs",
+                    format!("the receiver {} could not be started: {words}", receiver.name),
+                    "remove the reason, and verify again; on AWS it takes permissions for CloudFormation, IAM, Lambda and Logs",
                 );
                 return Vec::new();
             }
@@ -257,7 +302,8 @@ impl Roads {
             ("VapidKeys", &*public.join(",")),
             ("Audience", self.receiver_at.as_deref().unwrap_or_default().trim_end_matches('/')),
         ];
-        receiver.deploy(parameters).await.map(|url| self.address(&url))
+        let url = receiver.start(parameters).await?;
+        Ok(if target.are_functions_here() { url } else { self.address(&url) })
     }
 }
 

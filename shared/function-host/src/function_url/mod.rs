@@ -36,11 +36,17 @@ pub enum Auth {
     Signed,
 }
 
-/// Takes requests at the port until it is dropped.
-pub async fn run<F: Invoke>(port: Port, auth: Auth, function: Arc<F>, note: Note) -> io::Result<()> {
+/// Takes requests at the port until it is dropped; also those that name `authority`, of a server with TLS in front of this one.
+pub async fn run<F: Invoke>(
+    port: Port,
+    auth: Auth,
+    authority: Option<String>,
+    function: Arc<F>,
+    note: Note,
+) -> io::Result<()> {
     let domain: Arc<str> = port.address().to_string().into();
     let listener = port.listen()?;
-    let server = Arc::new(Server { auth, function, note, domain, invocations: Mutex::default() });
+    let server = Arc::new(Server { auth, authority, function, note, domain, invocations: Mutex::default() });
     serve::accept(listener, move |stream| {
         let peer = stream.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default();
         let server = Arc::clone(&server);
@@ -55,6 +61,7 @@ pub async fn run<F: Invoke>(port: Port, auth: Auth, function: Arc<F>, note: Note
 
 struct Server<F> {
     auth: Auth,
+    authority: Option<String>,
     function: Arc<F>,
     note: Note,
     domain: Arc<str>,
@@ -94,7 +101,10 @@ impl<F: Invoke> Server<F> {
         let header = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(Authority::as_str).or(header);
         let port = self.domain.rsplit(':').next().unwrap_or_default();
-        host.is_some_and(|host| host == &*self.domain || host == format!("localhost:{port}"))
+        let is_front = |host: &str| self.authority.as_deref() == Some(host);
+        host.is_some_and(|host| {
+            host == &*self.domain || host == format!("localhost:{port}") || is_front(host)
+        })
     }
 
     /// None: the function's caller panicked.
@@ -141,7 +151,7 @@ mod tests {
         let function = Arc::new(Scripted(answer, Mutex::default()));
         let port = Port::take(0).expect("a free port");
         let url = format!("{}/v1/messages?dry=1", port.origin("127.0.0.1"));
-        let serving = tokio::spawn(run(port, auth, Arc::clone(&function), Arc::new(|_: &str| ())));
+        let serving = tokio::spawn(run(port, auth, None, Arc::clone(&function), Arc::new(|_: &str| ())));
         let _installed_before = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
         let response = client.post(url).body(body).send().await.expect("it answers");
@@ -193,7 +203,9 @@ mod tests {
         let function = Arc::new(Slow(Mutex::new(Some(sender)), tokio::sync::Notify::new()));
         let domain = "127.0.0.1:1".into();
         let (note, invocations): (Note, _) = (Arc::new(|_: &str| ()), Mutex::default());
-        let server = Server { auth: Auth::Open, function: Arc::clone(&function), note, domain, invocations };
+        let function_too = Arc::clone(&function);
+        let server =
+            Server { auth: Auth::Open, authority: None, function: function_too, note, domain, invocations };
         tokio::select! {
             biased;
             _ = server.invoke(Value::Null) => panic!("it waits"),
@@ -208,8 +220,14 @@ mod tests {
         let answer = Ok(json!({"statusCode": 202, "body": "taken"}));
         let function = Arc::new(Scripted(answer, Mutex::default()));
         let (note, invocations): (Note, _) = (Arc::new(|_: &str| ()), Mutex::default());
-        let server =
-            Server { auth: Auth::Open, function, note, domain: "127.0.0.1:8080".into(), invocations };
+        let server = Server {
+            auth: Auth::Open,
+            authority: Some("localhost:8443".to_owned()),
+            function,
+            note,
+            domain: "127.0.0.1:8080".into(),
+            invocations,
+        };
         for (host, expected) in
             [("127.0.0.1:8080", 202), ("localhost:8080", 202), ("evil.example:8080", 403), ("127.0.0.1", 403)]
         {

@@ -22,7 +22,8 @@ use redial_console::{
 /// signatures, and a webhook receiver. They answer some messages with 503, 429, 410 and the like, or not at all. At the
 /// end every message is accounted for, by Redial's tables and by what was received, and everything is taken down again.
 ///
-/// With --emulator localstack the stack is deployed to a LocalStack that runs, and removed from it at the end.
+/// With --emulator localstack the stack is deployed to a LocalStack that runs, and removed from it at the end. With --emulator parts its
+/// queues, waits or tables are kept by servers that run.
 ///
 /// With --browser it serves a page on this machine instead, until Ctrl-C: the page subscribes your own browser, sends it pushes
 /// through the stack, and shows whether they were displayed, clicked and closed.
@@ -48,7 +49,7 @@ pub struct Demo {
     #[arg(long)]
     json: bool,
     /// Serve a page that subscribes your own browser and sends it pushes
-    #[arg(long, conflicts_with_all = ["messages", "json", "emulator", "endpoint", "functions"])]
+    #[arg(long, conflicts_with_all = ["messages", "json", "emulator", "endpoint", "functions", "sqs", "step_functions", "dynamodb"])]
     browser: bool,
     /// The page's port on this machine, with --browser [default: a free one]
     #[arg(long, value_name = "PORT", requires = "browser")]
@@ -74,7 +75,7 @@ impl Demo {
             )));
         }
         let Self { messages, json, deploy_to, .. } = self;
-        let options = Options { emulator: deploy_to.emulator(), ..Options::default() };
+        let options = Options { emulator: deploy_to.emulator()?, ..Options::default() };
         let (emulator, name) = (options.emulator.clone(), options.name.clone());
         let done = tokio::select! {
             done = demo::run(messages, options) => Ok(done),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use redial_console::{
     failure::Failure,
@@ -48,6 +49,9 @@ pub(super) struct Which {
 ///
 /// With --emulator localstack the template is deployed to a LocalStack that runs. By default its functions are left out and run on this
 /// machine, in a process that polls LocalStack's queues until `redial local down`, because LocalStack runs functions in Docker only.
+///
+/// With --emulator parts an embedded emulator takes all calls, and forwards those of SQS, Step Functions and DynamoDB to the servers that
+/// are given for them. Functions run on this machine. `redial local down` removes what was made at those servers.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -55,7 +59,9 @@ Examples:
   redial local up --listen
   redial local up --json --egress-allow https://localhost:8443 --egress-ca root.pem
   redial local up --name shop --env WAIT_SHARDS=1
-  redial local up --emulator localstack --endpoint http://localhost:4566")]
+  redial local up --emulator localstack --endpoint http://localhost:4566
+  redial local up --emulator parts --dynamodb http://localhost:8000
+  redial local up --emulator parts --sqs http://localhost:4566 --step-functions http://localhost:4566")]
 pub struct Up {
     #[command(flatten)]
     which: Which,
@@ -125,6 +131,15 @@ pub struct Status {
     json: bool,
 }
 
+/// As `status --json` prints a stack.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    known: &'a Known,
+    /// What is wrong with servers that are not the stack's own.
+    findings: &'a [String],
+}
+
 /// Prints the environment in which AWS SDKs and tools call a stack
 ///
 /// As commands of a POSIX shell: endpoint, region, the key that the stack's emulator accepts, and the queues of producers and
@@ -145,7 +160,7 @@ impl Local {
             Self::Up(up) => up.run().await,
             Self::Listen(listen) => listen.run().await,
             Self::Down(down) => down.run().await,
-            Self::Status(status) => status.run(),
+            Self::Status(status) => status.run().await,
             Self::Env(env) => env.run(),
             Self::HostFunctions(host) => Ok(local::host_functions(&host.folder).await?),
         }
@@ -157,7 +172,7 @@ impl Up {
         let options = Options {
             name: self.which.name.clone(),
             state: self.which.state.clone(),
-            emulator: self.deploy_to.emulator(),
+            emulator: self.deploy_to.emulator()?,
             egress_allow: self.egress_allow,
             egress_ca: self.egress_ca,
             own_receiver: true,
@@ -175,7 +190,7 @@ impl Up {
             return Ok(print(&serde_json::to_string(&stack)?)?);
         }
         let name = &self.which.name;
-        show(name, &stack, true)?;
+        show(name, &stack, true, &[])?;
         say(&format!("`redial local env --name {name}` prints the key for AWS SDKs and tools"));
         if self.listen {
             listen::of_stack(&self.which, listen::usual()).await?;
@@ -194,17 +209,25 @@ impl Down {
 }
 
 impl Status {
-    fn run(self) -> Result<(), Failure> {
+    async fn run(self) -> Result<(), Failure> {
         let running = local::known(self.state.as_deref())?;
         for stack in &running {
+            let findings = local::findings(stack).await?;
             if self.json {
-                print(&serde_json::to_string(stack)?)?;
+                print(&serde_json::to_string(&Shown { known: stack, findings: &findings })?)?;
             } else {
                 let are_hosted = local::are_functions_hosted(stack, self.state.as_deref())?;
-                show(&stack.name, &stack.stack, are_hosted)?;
+                show(&stack.name, &stack.stack, are_hosted, &findings)?;
             }
         }
-        if running.is_empty() {
+        let abandoned = local::abandoned(self.state.as_deref())?;
+        for name in &abandoned {
+            say(&format!(
+                "the emulator of {name} has ended; what the stack had at its parts is there still: `redial local down --name {name}` \
+                 removes it"
+            ));
+        }
+        if running.is_empty() && abandoned.is_empty() {
             say("no stack is up");
         }
         Ok(())
@@ -248,22 +271,32 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `are_hosted`: whether the process that hosts its functions runs, if one should.
-fn show(name: &str, stack: &Description, are_hosted: bool) -> Result<(), Failure> {
+/// `are_hosted`: whether the process that hosts its functions runs, if one should. `findings`: what is wrong with LocalStack or its parts.
+fn show(name: &str, stack: &Description, are_hosted: bool, findings: &[String]) -> Result<(), Failure> {
     let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
-    print(&format!("{name} is up at {} in {}{process}", stack.endpoint, stack.region))?;
+    let up = if findings.is_empty() { "up" } else { "not whole" };
+    print(&format!("{name} is {up} at {} in {}{process}", stack.endpoint, stack.region))?;
+    for finding in findings {
+        print(&format!("  {finding}"))?;
+    }
     let functions = match (&stack.function_host, stack.pid) {
         (Some(_), _) if !are_hosted => {
             Some("their process has ended: take the stack down, and up again".to_owned())
         }
-        (Some(host), _) => Some(format!(
+        (Some(host), None) => Some(format!(
             "on this machine, process {}, because LocalStack runs functions in Docker only",
+            host.pid
+        )),
+        (Some(host), Some(_)) => Some(format!(
+            "on this machine, process {}, because the emulator runs none for queues that it does not keep",
             host.pid
         )),
         (None, None) => Some("in LocalStack's Lambda, which needs Docker".to_owned()),
         (None, Some(_)) => None,
     };
+    let parts = stack.parts.as_ref().map(ToString::to_string);
     for (label, value) in [
+        ("parts", parts.as_ref()),
         ("functions", functions.as_ref()),
         ("HTTP API", stack.api_url.as_ref()),
         ("ingest queue", Some(&stack.queues.ingest)),

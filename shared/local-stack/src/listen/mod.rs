@@ -40,7 +40,7 @@ use tokio::sync::mpsc;
 pub(crate) use answers::Answers;
 use arrival::Arrival;
 
-use crate::local::{self, Known, LocalError, OwnReceiver, Progress, call};
+use crate::local::{self, Known, OwnReceiver, Progress, call};
 
 /// The path of webhooks.
 const HOOK: &str = "/webhooks";
@@ -194,14 +194,13 @@ impl Receivers {
     }
 }
 
-async fn subscriptions(known: &Known) -> Result<DynamoSubscriptions, LocalError> {
+async fn subscriptions(known: &Known) -> Result<DynamoSubscriptions, Failure> {
     let sdk = local::sdk_config(&known.stack.endpoint, &known.key);
     let dynamodb = aws_sdk_dynamodb::Client::new(&sdk);
     let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
     let id = &known.stack.webhook_key_secret;
     let secret = secrets.get_secret_value().secret_id(id).send().await.map_err(call("GetSecretValue"))?;
-    let keys = WebhookKeys::parse(secret.secret_string().unwrap_or_default());
-    let keys = keys.map_err(call("GetSecretValue"))?;
+    let keys = WebhookKeys::parse(secret.secret_string().unwrap_or_default())?;
     let tables = known.stack.tables.clone();
     let control = DynamoControl::new(dynamodb.clone(), tables.control);
     Ok(DynamoSubscriptions::new(dynamodb, tables.subscriptions, tables.audiences, control, keys))

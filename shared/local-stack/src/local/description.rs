@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redial_adapters::config::Tables;
 use serde::{Deserialize, Serialize};
 
-use super::{clients::REGION, error::LocalError};
+use super::{Parts, clients::REGION, error::LocalError};
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Description {
@@ -22,9 +22,12 @@ pub struct Description {
     pub webhook_key_secret: String,
     /// Process id of the embedded emulator; null for a LocalStack, which is not ours.
     pub pid: Option<u32>,
-    /// What hosts the functions of a stack on a LocalStack; null if LocalStack does, and for the embedded emulator.
+    /// What hosts the functions of a stack on a LocalStack or on parts; null if LocalStack or the embedded emulator does.
     #[serde(default)]
     pub function_host: Option<FunctionHost>,
+    /// The servers that keep queues, waits or tables, if the emulator does not keep all of them.
+    #[serde(default)]
+    pub parts: Option<Parts>,
     /// Uncompressed public key, base64url: what a browser subscribes with.
     pub vapid_public_key: String,
 }
@@ -100,6 +103,7 @@ impl Description {
             webhook_key_secret: output("WebhookKeySecretId")?,
             pid,
             function_host: None,
+            parts: None,
             vapid_public_key,
         })
     }

@@ -1,15 +1,15 @@
 """Runs the emulator, and ends it when its owner goes away.
 
-Arguments: the folder of this emulator, the endpoint that functions are to call (empty: the emulator itself), and that of the DynamoDB
-that keeps the tables (empty: the emulator).
+Arguments: the folder of this emulator, the endpoint that functions are to call (empty: the emulator itself), and those of the SQS, the
+Step Functions and the DynamoDB that keep queues, waits and tables (empty: the emulator).
 
 - The port is chosen here, by binding it, and written to `port`: so two that start at once never meet.
 - What this process and the functions create is for their user alone. `emulator_guard` says which callers are answered.
 - `lock` is held for as long as this process lives, and its content is the process id.
 - It leads a session of its own, and the functions it starts stay in its process group, so that ending the group ends
   them all. That happens as soon as standard input ends, which it does however the owner dies, or on SIGUSR1; the
-  folder goes with it. One byte on standard input sets it free of its owner. Nothing in here is worth a graceful end,
-  but the functions are reaped, because not every process 1 does that.
+  folder goes with it, and what was made at other servers. One byte on standard input sets it free of its owner. Nothing
+  in here is worth a graceful end, but the functions are reaped, because not every process 1 does that.
 """
 
 import fcntl
@@ -20,6 +20,10 @@ import socket
 import sys
 import threading
 import time
+
+
+# Seconds; an owner that lives has removed it before.
+REMOVAL_LIMIT = 30
 
 
 def watch_owner(ending):
@@ -37,12 +41,18 @@ def end_all(ending, folder):
                 time.sleep(0.005)
         except ChildProcessError:
             break
+    if os.path.exists(os.path.join(folder, "made.jsonl")):
+        import emulator_parts
+
+        removal = threading.Thread(target=emulator_parts.Made(folder).remove, args=(REMOVAL_LIMIT,), daemon=True)
+        removal.start()
+        removal.join(REMOVAL_LIMIT)
     shutil.rmtree(folder, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 
 
 def main():
-    folder, function_endpoint, dynamodb_endpoint = sys.argv[1:4]
+    folder, function_endpoint, *parts = sys.argv[1:6]
     os.umask(0o077)
     os.setsid()
     ending = threading.Event()
@@ -65,7 +75,7 @@ def main():
     # Python runs isolated (-I), so the script's own folder is not searched.
     sys.path.append(folder)
     import emulator_guard
-    import emulator_tables
+    import emulator_parts
     import hypercorn.asyncio
 
     serve = hypercorn.asyncio.serve
@@ -78,8 +88,7 @@ def main():
         with open(os.path.join(folder, "port.new"), "w") as file:
             file.write(port)
         os.replace(os.path.join(folder, "port.new"), os.path.join(folder, "port"))
-        if dynamodb_endpoint:
-            app = emulator_tables.kept_elsewhere(app, dynamodb_endpoint)
+        app = emulator_parts.kept_elsewhere(app, folder, key_id, *parts)
         return await serve(emulator_guard.guarded(app, key_id, secret), config, **arguments)
 
     hypercorn.asyncio.serve = serve_on_listener

@@ -62,7 +62,7 @@ fn pip_install(python: &Path, requirements: &Path) -> Command {
 }
 
 /// The first Python that is new enough: the one named by `REDIAL_PYTHON`, else the newest on the path.
-fn system_python() -> Result<String, LocalError> {
+pub(super) fn system_python() -> Result<String, LocalError> {
     let named = std::env::var("REDIAL_PYTHON").ok();
     let candidates = match &named {
         Some(python) => vec![python.as_str()],

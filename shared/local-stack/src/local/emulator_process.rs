@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    StackKey,
+    Parts, StackKey,
     clients::REGION,
     error::LocalError,
     guarded_process::{GuardedProcess, POLL_INTERVAL},
@@ -19,8 +19,13 @@ use super::{
 const SUPERVISOR: &str = include_str!("emulator.py");
 /// Chooses the callers that the emulator answers.
 const GUARD: &str = include_str!("emulator_guard.py");
-/// Has another DynamoDB keep the tables.
-const TABLES: &str = include_str!("emulator_tables.py");
+/// Have other servers keep queues, waits and tables.
+const PARTS: [(&str, &str); 4] = [
+    ("emulator_parts.py", include_str!("emulator_parts.py")),
+    ("emulator_queues.py", include_str!("emulator_queues.py")),
+    ("emulator_tables.py", include_str!("emulator_tables.py")),
+    ("emulator_waits.py", include_str!("emulator_waits.py")),
+];
 
 /// How long the emulator may take to answer. It takes a fifth of a second on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -35,13 +40,13 @@ pub(super) struct EmulatorProcess {
 
 impl EmulatorProcess {
     /// Starts an emulator whose files all lie in `folder`, which is created, and waits until it answers. It answers only what is
-    /// signed with `key`. Functions call `function_endpoint` if given, else the emulator. `dynamodb_endpoint` keeps the tables, if given.
+    /// signed with `key`. Functions call `function_endpoint` if given, else the emulator. `parts` keep what they are given for.
     pub(super) async fn start(
         python: &Path,
         folder: &Path,
         key: &StackKey,
         function_endpoint: Option<&str>,
-        dynamodb_endpoint: Option<&str>,
+        parts: &Parts,
         http: &reqwest::Client,
     ) -> Result<Self, LocalError> {
         private_folder::create(folder)?;
@@ -50,7 +55,9 @@ impl EmulatorProcess {
         let supervisor = folder.join("emulator.py");
         private_folder::write(&supervisor, SUPERVISOR)?;
         private_folder::write(&folder.join("emulator_guard.py"), GUARD)?;
-        private_folder::write(&folder.join("emulator_tables.py"), TABLES)?;
+        for (name, text) in PARTS {
+            private_folder::write(&folder.join(name), text)?;
+        }
 
         let mut command = Command::new(python);
         command
@@ -58,7 +65,7 @@ impl EmulatorProcess {
             .arg(&supervisor)
             .arg(folder)
             .arg(function_endpoint.unwrap_or_default())
-            .arg(dynamodb_endpoint.unwrap_or_default())
+            .args(parts.arguments())
             // The functions inherit its environment, so nothing of ours may be in it.
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

@@ -1,65 +1,33 @@
-"""Has another DynamoDB keep a stack's tables: Amazon's own DynamoDB Local, which refuses what the emulator accepts.
+"""Has another DynamoDB keep a stack's tables: Amazon's own DynamoDB Local, say, which refuses what the emulator accepts.
 
-CloudFormation makes the tables in the emulator, where they stay empty. Before the next call of DynamoDB is forwarded, each is made in the
-other one as well. DynamoDB Local has a database for each access key id, so stacks do not share tables.
+DynamoDB Local has a database for each access key id, so stacks do not share tables there: requests keep the caller's.
 """
 
-import asyncio
-import http.client
-import json
 import threading
-from urllib.parse import urlsplit
+
+from emulator_parts import TARGETS, as_json, routed
 
 # What CreateTable takes of what the emulator keeps.
 OF_A_TABLE = ("TableName", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
-CREATE_TABLE = "DynamoDB_20120810.CreateTable"
-FORWARDED = (b"x-amz-target", b"authorization", b"x-amz-date", b"content-type")
+FORWARDED = ("x-amz-target", "authorization", "x-amz-date", "content-type")
 
 
-def kept_elsewhere(app, endpoint):
-    """The ASGI application `app`, whose calls of DynamoDB go to `endpoint`."""
+def kept_elsewhere(app, part, made):
+    """The ASGI application `app`, whose calls of DynamoDB go to `part`."""
     from ministack.services import dynamodb
 
-    connections, copying, copied = threading.local(), threading.Lock(), set()
-
-    def call(headers, body):
-        for fresh in (False, True):
-            if fresh or not hasattr(connections, "one"):
-                connections.one = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60)
-            try:
-                connections.one.request("POST", "/", body, headers)
-                answer = connections.one.getresponse()
-                return answer.status, answer.getheader("content-type", ""), answer.read()
-            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-                if fresh:  # an idle connection may have been closed at the other end; a new one was not
-                    raise
+    copying, copied = threading.Lock(), set()
 
     def forward(headers, body):
         with copying:
             for name, table in list(dynamodb._tables.items()):
                 if name not in copied:
-                    copied.add(name)
+                    made.note(part, name)
                     request = {field: table[field] for field in OF_A_TABLE if table.get(field)}
-                    request = json.dumps({**request, "BillingMode": "PAY_PER_REQUEST"})
-                    status, _, text = call({**headers, "x-amz-target": CREATE_TABLE}, request)
-                    if status != 200:
-                        raise RuntimeError(f"{name} was not made in DynamoDB Local: {text.decode()}")
-        return call(headers, body)
+                    part.done("CreateTable", {**request, "BillingMode": "PAY_PER_REQUEST"})
+                    copied.add(name)
+        if headers["x-amz-target"].endswith(".CreateTable") and "TableName" in as_json(body):
+            made.note_new(part, as_json(body)["TableName"])
+        return part.send({name: headers[name] for name in FORWARDED if name in headers}, body)
 
-    async def route(scope, receive, send):
-        headers = dict(scope["headers"]) if scope["type"] == "http" else {}
-        if not headers.get(b"x-amz-target", b"").startswith(b"DynamoDB_"):
-            return await app(scope, receive, send)
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        kept = {name.decode(): headers[name].decode() for name in FORWARDED if name in headers}
-        status, kind, answer = await asyncio.to_thread(forward, kept, body)
-        fields = [(b"content-type", kind.encode()), (b"content-length", str(len(answer)).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": answer})
-
-    return route
+    return routed(app, TARGETS["dynamodb"], forward)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use aws_sdk_sqs::error::ProvideErrorMetadata;
 use redial_adapters::vapid::VapidKeysError;
 use redial_console::failure::causes;
 use redial_receivers::push_service::StartError;
@@ -55,6 +56,19 @@ pub enum LocalError {
     NoReceiver(String),
     #[error("a receiver on this machine: {0}")]
     Receiver(#[source] Box<StartError>),
+    #[error("no {service} at {endpoint} ({option}): {found}; {example}")]
+    NoPart {
+        service: &'static str,
+        option: &'static str,
+        endpoint: String,
+        found: String,
+        example: &'static str,
+    },
+    /// What a stack has made at its parts is there still.
+    #[error("not everything was removed{}", indented(left))]
+    PartsLeft { left: String },
+    #[error("{name} is down; parts that it used have ended{}", indented(left))]
+    PartsEnded { name: String, left: String },
     #[error("{call}: {message}")]
     Call { call: &'static str, message: String },
     #[error("the template was not deployed ({status}){}", indented(&failures.join("\n")))]
@@ -80,7 +94,7 @@ pub enum LocalError {
 
 impl LocalError {
     /// For `map_err` on what touches `path`.
-    pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { path, source }
     }
@@ -97,8 +111,16 @@ pub(super) fn tail(text: &str, lines: usize) -> String {
 }
 
 /// For `map_err` on an AWS call.
-pub(crate) fn call<E: std::error::Error>(call: &'static str) -> impl FnOnce(E) -> LocalError {
-    move |error| LocalError::Call { call, message: chain(&error) }
+pub(crate) fn call<E: std::error::Error + ProvideErrorMetadata>(
+    call: &'static str,
+) -> impl FnOnce(E) -> LocalError {
+    move |error| {
+        let message = match (error.code(), error.message()) {
+            (Some(code), Some(message)) => format!("{code}: {message}"),
+            (_, _) => chain(&error),
+        };
+        LocalError::Call { call, message }
+    }
 }
 
 /// An error with its causes, on one line.

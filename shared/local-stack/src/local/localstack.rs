@@ -59,6 +59,20 @@ pub(super) async fn has(cloudformation: &Client, name: &str) -> Result<bool, Loc
     }
 }
 
+/// Whether LocalStack has a queue with this URL.
+pub(super) async fn has_queue(sdk: &SdkConfig, url: &str) -> Result<bool, LocalError> {
+    match aws_sdk_sqs::Client::new(sdk).get_queue_attributes().queue_url(url).send().await {
+        Ok(_) => Ok(true),
+        Err(error) if is_absent_queue(error.code()) => Ok(false),
+        Err(error) => Err(call("GetQueueAttributes")(error)),
+    }
+}
+
+/// Of the protocols that SQS has, each has a name for it.
+fn is_absent_queue(code: Option<&str>) -> bool {
+    code.is_some_and(|code| code.contains("NonExistentQueue") || code == "QueueDoesNotExist")
+}
+
 /// Leaves out what LocalStack announces that it will refuse.
 pub(super) fn adapted(template: &Template) -> Template {
     let is_kept =
@@ -135,13 +149,7 @@ pub(super) async fn remove(
     }
     if let Some(url) = events {
         match aws_sdk_sqs::Client::new(sdk).delete_queue().queue_url(url).send().await {
-            Err(error)
-                if !error
-                    .code()
-                    .is_some_and(|code| code.contains("NonExistentQueue") || code == "QueueDoesNotExist") =>
-            {
-                return Err(call("DeleteQueue")(error));
-            }
+            Err(error) if !is_absent_queue(error.code()) => return Err(call("DeleteQueue")(error)),
             Ok(_) | Err(_) => {}
         }
     }

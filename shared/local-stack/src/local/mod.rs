@@ -5,7 +5,8 @@
 //!          └─► bootstraps (cargo build, zip) ───────────────┴─► package ─► emulator_differences ─► deploy ─► Description
 //! ```
 //!
-//! A LocalStack without Docker cannot run the functions: then `hosting` does, in a process of this machine.
+//! A LocalStack without Docker cannot run the functions: then `hosting` does, in a process of this machine. It does as well if queues,
+//! waits or tables are kept by `parts` instead of by the emulator.
 //!
 //! What is deployed is `infra/template.yaml` itself, so that what works here works there; where the emulator is
 //! not AWS, `emulator_differences` says so and copes. A [`Stack`] ends with the value, or with the process, however that
@@ -31,10 +32,13 @@ mod hosting;
 mod in_container;
 mod key;
 mod localstack;
+mod made_at_parts;
 mod options;
 mod own_receiver;
 mod package;
 mod parameters;
+mod part_probe;
+mod parts;
 mod private_folder;
 mod registry;
 mod stack;
@@ -49,9 +53,10 @@ pub(crate) use hosting::serve as host_functions;
 pub use key::StackKey;
 pub use options::{Emulator, FunctionsIn, LOCALSTACK_ENDPOINT, Options, Progress};
 pub(crate) use own_receiver::OwnReceiver;
+pub use parts::{Parts, PartsError};
 pub use redial_adapters::config::Tables;
-pub use registry::{Known, find, known, note, take_down};
-pub(crate) use registry::{are_functions_hosted, own_receiver};
+pub use registry::{Known, find, known, lost, note, take_down};
+pub(crate) use registry::{abandoned, are_functions_hosted, findings, own_receiver};
 pub use stack::Stack;
 pub(crate) use stack::remove_leftovers;
 pub(crate) use vapid_key::{VapidKey, public_point};

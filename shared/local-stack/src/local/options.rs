@@ -8,7 +8,7 @@ use std::{
 
 use redial_console::checkout;
 
-use super::LocalError;
+use super::{LocalError, Parts};
 
 /// Where a LocalStack listens by default.
 pub const LOCALSTACK_ENDPOINT: &str = "http://localhost:4566";
@@ -21,6 +21,8 @@ pub enum Emulator {
         endpoint: String,
         functions: FunctionsIn,
     },
+    /// An embedded one, in front of servers that keep queues, waits or tables; functions are processes of this machine.
+    Parts(Parts),
 }
 
 /// Where the functions of a stack on a LocalStack run.

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     Description, LocalError, StackKey,
     clients::{http_client, sdk_config},
-    deploy, guarded_process,
+    deploy, guarded_process, hosting,
     localstack::{self, Listener},
+    made_at_parts::{self, Removed},
     options,
     own_receiver::OwnReceiver,
-    private_folder,
+    part_probe, private_folder,
 };
 
 #[derive(Clone, Debug, Serialize)]
@@ -68,23 +69,33 @@ pub(super) fn redial_dir(workspace: &Path) -> PathBuf {
 
 /// The stacks that are up. `state` as in [`super::Options`].
 pub fn known(state: Option<&Path>) -> Result<Vec<Known>, LocalError> {
+    let all = noted(state)?.into_iter();
+    Ok(all.filter_map(|(known, is_up)| is_up.then_some(known)).collect())
+}
+
+/// The names of those whose emulator was killed, and which left something at their parts.
+pub(crate) fn abandoned(state: Option<&Path>) -> Result<Vec<String>, LocalError> {
+    let all = noted(state)?.into_iter();
+    let abandoned = all.filter(|(known, is_up)| !is_up && known.stack.parts.is_some());
+    Ok(abandoned.map(|(known, _)| known.name).collect())
+}
+
+/// All that are noted, by their names, and whether each is up.
+fn noted(state: Option<&Path>) -> Result<Vec<(Known, bool)>, LocalError> {
     let workspace = options::workspace(None)?;
     let stacks = stacks_dir(state, &workspace)?;
     private_folder::check_entries(&stacks)?;
     let Ok(folders) = fs::read_dir(stacks) else { return Ok(Vec::new()) };
-    let mut known = Vec::new();
-    for folder in folders.flatten() {
-        if let Some((stack, true)) = read(&folder.path())? {
-            known.push(stack);
-        }
-    }
-    known.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(known)
+    let read = folders.flatten().filter_map(|folder| read(&folder.path()).transpose());
+    let mut noted: Vec<(Known, bool)> = read.collect::<Result<_, _>>()?;
+    noted.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+    Ok(noted)
 }
 
 /// Whether the process runs that hosts this stack's functions; also if LocalStack or the embedded emulator runs them.
 pub(crate) fn are_functions_hosted(known: &Known, state: Option<&Path>) -> Result<bool, LocalError> {
     let folder = stack_folder(state, &options::workspace(None)?, &known.name)?;
+    let folder = host_folder(&known.stack, &folder);
     let host = known.stack.function_host.as_ref();
     Ok(host.is_none_or(|host| guarded_process::running_pid(&folder) == Some(host.pid)))
 }
@@ -93,6 +104,56 @@ pub(crate) fn are_functions_hosted(known: &Known, state: Option<&Path>) -> Resul
 pub(crate) fn own_receiver(name: &str, state: Option<&Path>) -> Result<OwnReceiver, LocalError> {
     let folder = stack_folder(state, &options::workspace(None)?, name)?;
     OwnReceiver::read(&folder).ok_or_else(|| LocalError::NoReceiver(name.to_owned()))
+}
+
+/// Where the process that hosts a stack's functions has its files.
+fn host_folder(stack: &Description, folder: &Path) -> PathBuf {
+    if stack.pid.is_some() { hosting::folder_beside(folder) } else { folder.to_owned() }
+}
+
+/// What is wrong with servers that are not the stack's own, a LocalStack or parts, each with its remedy: one does not answer, or forgot
+/// what it had.
+pub(crate) async fn findings(known: &Known) -> Result<Vec<String>, LocalError> {
+    let Known { stack, key, .. } = known;
+    if let Some(parts) = &stack.parts {
+        let sdk = sdk_config(&stack.endpoint, key);
+        let findings = part_probe::findings(parts, &http_client()?, &sdk, stack).await;
+        return Ok(findings.iter().map(|it| format!("{it}: take the stack down, and up again")).collect());
+    }
+    if stack.pid.is_some() {
+        return Ok(Vec::new());
+    }
+    if let Listener::Other(found) = localstack::listener(&http_client()?, &stack.endpoint).await {
+        return Ok(vec![format!("something else listens there ({found}): {START}")]);
+    }
+    Ok(lost(known).await?.into_iter().collect())
+}
+
+/// What a user of LocalStack can do about one that is not there.
+const START: &str =
+    "start LocalStack and run `redial local up`, or forget the stack with `redial local down`";
+
+/// Why a stack on a LocalStack is there no more, and what to do: LocalStack has ended, or was restarted and forgot it.
+pub async fn lost(Known { stack, key, .. }: &Known) -> Result<Option<String>, LocalError> {
+    if stack.pid.is_some() || *key != StackKey::of_localstack() {
+        return Ok(None);
+    }
+    Ok(match localstack::listener(&http_client()?, &stack.endpoint).await {
+        Listener::Nothing(found) => Some(format!("nothing listens at {} ({found}): {START}", stack.endpoint)),
+        Listener::Other(_) => None,
+        Listener::LocalStack => {
+            let is_there =
+                localstack::has_queue(&sdk_config(&stack.endpoint, key), &stack.queues.ingest).await?;
+            let forgotten = "LocalStack does not have its queues any more, as after a restart: `redial local up` makes them again";
+            (!is_there).then(|| forgotten.to_owned())
+        }
+    })
+}
+
+/// Ends what runs in the folder of a stack: the host of functions first, which calls the emulator.
+pub(super) async fn end_processes(folder: &Path) {
+    guarded_process::end_running(&hosting::folder_beside(folder)).await;
+    guarded_process::end_running(folder).await;
 }
 
 /// The stack of this name, if it is up. `state` as in [`super::Options`].
@@ -112,13 +173,19 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
         Some(read) => read,
         // Still coming up, or it never got to the end of that.
         None if is_running => {
-            guarded_process::end_running(&folder).await;
+            end_processes(&folder).await;
             return remove(&folder);
         }
         None => return Err(not_up()),
     };
     if known.stack.pid.is_some() {
+        guarded_process::end_running(&hosting::folder_beside(&folder)).await;
+        let removed = made_at_parts::remove(&folder).await?;
         guarded_process::end_running(&folder).await;
+        if let Removed::WithTheirServers(left) = removed {
+            remove(&folder)?;
+            return Err(LocalError::PartsEnded { name: name.to_owned(), left });
+        }
     } else {
         guarded_process::end_running(&folder).await;
         let endpoint = &known.stack.endpoint;
@@ -134,7 +201,8 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
         localstack::remove(&sdk, known.stack.queues.events.as_deref(), retained).await?;
     }
     remove(&folder)?;
-    if up { Ok(()) } else { Err(not_up()) }
+    // Of a stack that was killed, what it had at its parts was up.
+    if up || known.stack.parts.is_some() { Ok(()) } else { Err(not_up()) }
 }
 
 /// Whether a LocalStack is noted to have a stack that it does not have: it was restarted since.

@@ -10,17 +10,18 @@ use aws_config::SdkConfig;
 use redial_adapters::egress::EgressAllow;
 
 use super::{
-    Description, Emulator, FunctionHost, FunctionsIn, Known, LocalError, Options, StackKey, bootstraps,
+    Description, Emulator, FunctionHost, FunctionsIn, Known, LocalError, Options, Parts, StackKey,
+    bootstraps,
     clients::{http_client, sdk_config},
     deploy::{self, Deployment},
     emulator_differences, emulator_install,
     emulator_process::{self, EmulatorProcess},
-    events, guarded_process,
+    events,
     hosting::{self, HostProcess, Plan},
-    in_container, localstack, options,
+    in_container, localstack, made_at_parts, options,
     own_receiver::OwnReceiver,
     package::{self, Template},
-    parameters, registry,
+    parameters, part_probe, registry,
     vapid_key::VapidKey,
 };
 
@@ -56,14 +57,19 @@ impl Stack {
         let workspace = options::workspace(options.workspace.as_deref())?;
         let folder = registry::stack_folder(options.state.as_deref(), &workspace, &options.name)?;
         let http = http_client()?;
-        if let Emulator::LocalStack { endpoint, .. } = &options.emulator {
-            localstack::check(&http, endpoint.trim_end_matches('/')).await?;
+        match &options.emulator {
+            Emulator::LocalStack { endpoint, .. } => {
+                localstack::check(&http, endpoint.trim_end_matches('/')).await?;
+            }
+            Emulator::Parts(parts) => part_probe::check(&http, parts).await?,
+            Emulator::Embedded => {}
         }
         if registry::is_up(&folder)? && !registry::is_forgotten(&folder).await? {
             return Err(LocalError::AlreadyUp(options.name));
         }
-        // A host of functions outlives a LocalStack that forgot them.
-        guarded_process::end_running(&folder).await;
+        // A host of functions outlives a LocalStack that forgot them, and things at parts an emulator that was killed.
+        registry::end_processes(&folder).await;
+        made_at_parts::remove(&folder).await?;
         registry::remove(&folder)?;
         let vapid = match &options.vapid_private_key {
             Some(key) => VapidKey::parse(key)?,
@@ -77,7 +83,7 @@ impl Stack {
         let Packaged { template, definition, hosted } = packaged(&workspace, &options, &parameters)?;
 
         let key = match &options.emulator {
-            Emulator::Embedded => StackKey::generate(),
+            Emulator::Embedded | Emulator::Parts(_) => StackKey::generate(),
             Emulator::LocalStack { .. } => StackKey::of_localstack(),
         };
         let build = tokio::task::spawn_blocking({
@@ -116,11 +122,13 @@ impl Stack {
         let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
         let is_kept = emulator.is_none();
         let ruin = async || {
-            // The embedded emulator ends here, with all that is in it; a LocalStack would keep the ruin.
-            if is_kept {
-                let left = remove_from_localstack(&sdk, &options.name, events.as_deref()).await;
-                left.unwrap_or_else(|left| progress.say(&format!("not everything was removed: {left}")));
-            }
+            // The embedded emulator ends here, with all that is in it; a LocalStack and parts would keep the ruin.
+            let removed = if is_kept {
+                remove_from_localstack(&sdk, &options.name, events.as_deref()).await
+            } else {
+                made_at_parts::remove(&folder).await.map(|_| ())
+            };
+            removed.unwrap_or_else(|left| progress.say(&format!("not everything was removed: {left}")));
         };
         let mut outputs = match deployment.run(&endpoint, &http, &cloudformation).await {
             Ok(outputs) => outputs,
@@ -143,8 +151,14 @@ impl Stack {
             if is_kept {
                 localstack::address_queues(&mut description, &endpoint);
             }
+            if let Emulator::Parts(parts) = &options.emulator {
+                description.parts = Some(parts.clone());
+                part_probe::reach(&sdk, &description).await?;
+            }
             if pid.is_some() {
                 emulator_differences::switch_on_expiry(&dynamodb, &description.tables).await?;
+            }
+            if pid.is_some() && hosted.is_none() {
                 let lambda = aws_sdk_lambda::Client::new(&sdk);
                 emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
             }
@@ -153,7 +167,10 @@ impl Stack {
             let program = options.host_program.map_or_else(std::env::current_exe, Ok);
             let program = program.map_err(LocalError::file(Path::new("redial")))?;
             let functions = plan.answered(&outputs)?;
-            let host = HostProcess::start(&program, &folder, &endpoint, &key, functions, &binaries).await?;
+            let beside = hosting::folder_beside(&folder);
+            let host_folder = if is_kept { &folder } else { &beside };
+            let host =
+                HostProcess::start(&program, host_folder, &endpoint, &key, functions, &binaries).await?;
             let lambda_endpoint = host.lambda_url.clone();
             description.function_host = Some(FunctionHost { pid: host.pid(), lambda_endpoint });
             description.api_url.clone_from(&host.api_url);
@@ -171,7 +188,7 @@ impl Stack {
             // Before the first message: a function reads its roots when it starts.
             receiver.write(&folder, options.egress_ca.as_deref())?;
         }
-        Ok(Self { name: options.name, folder, key, description, outputs, emulator, host })
+        Ok(Self { name: options.name, folder, key, description, outputs, host, emulator })
     }
 
     pub fn description(&self) -> &Description {
@@ -195,8 +212,10 @@ impl Stack {
     /// What the embedded emulator, and the functions in it, have logged so far, or those that are hosted here; empty for a LocalStack
     /// that runs its functions itself.
     pub fn log(&self) -> String {
-        let paths = [emulator_process::log_path(&self.folder), hosting::log_path(&self.folder)];
-        paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect()
+        let hosts =
+            [&self.folder, &hosting::folder_beside(&self.folder)].map(|folder| hosting::log_path(folder));
+        let paths = [emulator_process::log_path(&self.folder)].into_iter().chain(hosts);
+        paths.filter_map(|path| fs::read_to_string(path).ok()).collect()
     }
 
     /// The line of [`Stack::log`] that says the emulator stopped delivering messages, if there is one.
@@ -205,16 +224,28 @@ impl Stack {
     }
 
     /// Lets the stack outlive this process: [`super::known`] lists it, [`super::take_down`] ends it.
-    pub fn set_free(self) -> Result<Description, LocalError> {
-        let known = Known { name: self.name, stack: self.description.clone(), key: self.key };
+    pub fn set_free(mut self) -> Result<Description, LocalError> {
+        let (name, stack) = (self.name.clone(), self.description.clone());
+        let known = Known { name, stack, key: self.key.clone() };
         registry::note(&self.folder, &known)?;
-        if let Some(emulator) = self.emulator {
+        if let Some(emulator) = self.emulator.take() {
             emulator.set_free()?;
         }
-        if let Some(host) = self.host {
+        if let Some(host) = self.host.take() {
             host.set_free()?;
         }
-        Ok(self.description)
+        Ok(known.stack)
+    }
+}
+
+impl Drop for Stack {
+    /// The functions end first, which call the emulator, and the emulator last: it does in a hurry what is still to be done here.
+    fn drop(&mut self) {
+        drop(self.host.take());
+        if let Some(emulator) = self.emulator.take() {
+            let _left = made_at_parts::remove_now(&self.folder);
+            drop(emulator);
+        }
     }
 }
 
@@ -250,14 +281,24 @@ fn packaged(
     parameters::check(&template, given)?;
     let template = template.with_artifacts_in(&deploy::artifacts(&options.name))?;
     let mut environment = options.env.clone();
+    let call_elsewhere = |environment: &mut BTreeMap<String, String>| {
+        if let Some(endpoint) = &options.function_endpoint {
+            environment.insert("AWS_ENDPOINT_URL".to_owned(), endpoint.clone());
+        }
+    };
     let (template, hosted) = match &options.emulator {
         Emulator::Embedded => {
             (emulator_differences::adapted(&template.with_environment(&environment)?, given)?, None)
         }
+        Emulator::Parts(_) => {
+            call_elsewhere(&mut environment);
+            let template = template.with_environment(&environment)?;
+            let adapted = emulator_differences::adapted(&template, given)?;
+            let (template, plan) = hosting::split(&adapted, &options.name)?;
+            (template, Some(plan))
+        }
         Emulator::LocalStack { functions, .. } => {
-            if let Some(endpoint) = &options.function_endpoint {
-                environment.insert("AWS_ENDPOINT_URL".to_owned(), endpoint.clone());
-            }
+            call_elsewhere(&mut environment);
             let template = localstack::adapted(&template.with_environment(&environment)?);
             match functions {
                 FunctionsIn::Lambda => (template, None),
@@ -281,17 +322,21 @@ async fn started(
 ) -> Result<(Option<EmulatorProcess>, String), LocalError> {
     match &options.emulator {
         Emulator::LocalStack { endpoint, .. } => Ok((None, endpoint.trim_end_matches('/').to_owned())),
-        Emulator::Embedded => {
+        Emulator::Embedded | Emulator::Parts(_) => {
             let (redial_dir, progress) = (registry::redial_dir(workspace), options.progress);
             let python = tokio::task::spawn_blocking(move || {
                 emulator_install::python_with_emulator(&redial_dir, &progress)
             });
             let python = python.await.expect("the installation does not panic")?;
             let function_endpoint = options.function_endpoint.as_deref();
-            let dynamodb_endpoint = options.dynamodb_endpoint.as_deref();
+            let parts = match &options.emulator {
+                Emulator::Parts(parts) => parts.clone(),
+                Emulator::Embedded | Emulator::LocalStack { .. } => {
+                    Parts::tables_at(options.dynamodb_endpoint.as_deref())
+                }
+            };
             let process =
-                EmulatorProcess::start(&python, folder, key, function_endpoint, dynamodb_endpoint, http)
-                    .await?;
+                EmulatorProcess::start(&python, folder, key, function_endpoint, &parts, http).await?;
             let endpoint = process.endpoint.clone();
             Ok((Some(process), endpoint))
         }

@@ -9,7 +9,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::{
     Tables,
-    error::{LocalError, call},
+    error::{LocalError, chain},
 };
 
 /// Private keys as text and the public key that new subscribers are given.
@@ -59,7 +59,10 @@ impl VapidKey {
     ) -> Result<(), LocalError> {
         let keys = VapidKeys::parse(&self.private).map_err(LocalError::VapidKey)?;
         let public = DynamoPublicKeys::new(dynamodb.clone(), tables.control.clone());
-        public.publish(&keys).await.map_err(call("UpdateItem"))
+        public
+            .publish(&keys)
+            .await
+            .map_err(|error| LocalError::Call { call: "UpdateItem", message: chain(&error) })
     }
 }
 

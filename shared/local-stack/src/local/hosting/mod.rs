@@ -1,4 +1,5 @@
-//! The functions of a stack as processes of this machine, where the emulator cannot run them: LocalStack does so in Docker only.
+//! The functions of a stack as processes of this machine, where the emulator cannot run them: LocalStack does so in Docker only, and the
+//! embedded emulator reads no queues but its own.
 //!
 //! ```text
 //! document ─► split ─┬─► the template without its functions ─► deployed
@@ -18,6 +19,6 @@ mod serve;
 mod split;
 
 pub(super) use plan::{Plan, is_answer};
-pub(super) use process::{HostProcess, log_path};
+pub(super) use process::{HostProcess, folder_beside, log_path};
 pub(crate) use serve::serve;
 pub(super) use split::split;

@@ -92,6 +92,11 @@ impl HostProcess {
     }
 }
 
+/// The process's folder, if that of the stack is an embedded emulator's.
+pub(in super::super) fn folder_beside(emulator: &Path) -> PathBuf {
+    emulator.join("functions")
+}
+
 /// Where the process and the functions in it log.
 pub(in super::super) fn log_path(folder: &Path) -> PathBuf {
     folder.join("functions.log")

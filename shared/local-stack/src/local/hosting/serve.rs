@@ -31,7 +31,7 @@ use super::{
         LocalError, StackKey,
         clients::{REGION, sdk_config},
         error::call,
-        guarded_process::LOCK,
+        guarded_process::{LOCK, running_pid},
         private_folder,
     },
     hosted::{Hosted, HostedFunction, HostedMapping},
@@ -64,6 +64,7 @@ pub(crate) async fn serve(folder: &Path) -> Result<(), LocalError> {
             _ = terminate.recv() => End::Asked,
             Ok(()) = owner => End::Abandoned,
             () = replaced(folder, &lock) => End::Asked,
+            () = emulator_ended(folder) => End::Asked,
         }
     };
     tokio::pin!(asked);
@@ -104,6 +105,15 @@ async fn replaced(folder: &Path, lock: &File) {
     let file = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let own = lock.metadata().ok().map(file);
     while fs::metadata(&path).ok().map(file) == own {
+        tokio::time::sleep(FOLDER_INTERVAL).await;
+    }
+}
+
+/// Resolves when the embedded emulator, in whose folder this one is, does not run any more; never without one.
+async fn emulator_ended(folder: &Path) {
+    let beside = folder.parent().filter(|emulator| emulator.join(LOCK).exists());
+    let Some(emulator) = beside else { return std::future::pending().await };
+    while running_pid(emulator).is_some() {
         tokio::time::sleep(FOLDER_INTERVAL).await;
     }
 }
@@ -217,7 +227,7 @@ impl Host {
         let url = port.origin("127.0.0.1");
         let auth = if is_open { Auth::Open } else { Auth::Signed };
         self.work.spawn(async move {
-            note_end("the HTTP API", function_url::run(port, auth, function, note).await);
+            note_end("the HTTP API", function_url::run(port, auth, None, function, note).await);
         });
         Ok(Some(url))
     }
