@@ -19,7 +19,7 @@ const LATER_FOR_MS = 30 * 60_000;
 const MOST_SHOWN = 20;
 
 const STEPS = ["queued", "sent", "displayed", "clicked", "closed"];
-const BAD = new Set(["gone", "expired", "failed", "failed_no_retries"]);
+const BAD = new Set(["gone", "expired", "failed", "failed_no_retries", "cancelled"]);
 const WORDS = {
   queued: "queued",
   sending: "being sent",
@@ -30,6 +30,7 @@ const WORDS = {
   expired: "not sent: its time to live is over",
   failed: "failed",
   failed_no_retries: "failed, and is not tried again",
+  cancelled: "was cancelled before it was sent",
   displayed: "displayed",
   clicked: "clicked",
   closed: "closed",

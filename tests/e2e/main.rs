@@ -4,6 +4,7 @@ mod audiences;
 mod batches;
 mod browser;
 mod calls;
+mod cancel;
 mod cost;
 mod crash;
 mod deliveries;

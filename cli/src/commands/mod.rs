@@ -12,8 +12,8 @@ use redial_engine::http_api;
 #[cfg(feature = "local")]
 use crate::local;
 use crate::{
-    api_keys, audience, breakers, cost, dead_letters, doctor, failure::Failure, hash_key, limits, policy,
-    send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify, webhooks,
+    api_keys, audience, breakers, cancel, cost, dead_letters, doctor, failure::Failure, hash_key, limits,
+    policy, send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify, webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -48,6 +48,7 @@ enum Command {
     Local(local::commands::Local),
     Send(send::Send),
     Status(status::Status),
+    Cancel(cancel::Cancel),
     #[command(subcommand, name = "audience")]
     Audiences(audience::Audiences),
     Tail(tail::Tail),
@@ -114,6 +115,7 @@ impl Cli {
             Command::Local(command) => command.run().await,
             Command::Send(command) => command.run().await,
             Command::Status(command) => command.run().await,
+            Command::Cancel(command) => command.run().await,
             Command::Audiences(command) => command.run().await,
             Command::Tail(command) => command.run().await,
             Command::Doctor(command) => command.run().await,

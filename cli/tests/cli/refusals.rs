@@ -21,6 +21,8 @@ const ON_A_STACK: &str = "
     breakers: close https://push.example --tenant A --endpoint 0a3fc1d2 => lower-case
     breakers: open https://push.example --for soon | close https://push.example --for 1m
     breakers: open https://push.example --now
+    cancel: | d1 | --tenant acme | d1 --tenant Acme | a#b --tenant acme
+    cancel: d1 --tenant acme => --yes
     limits: | set origin https://push.example | set origin https://push.example 0/s
     limits: set origin https://push.example 50/d | set origin acme 50/s
     limits: set origin https://s3cret@push.example 50/s
@@ -95,6 +97,7 @@ const WITHOUT_A_STACK: &str = "
 const NO_STACK: &str = "
     api-keys: create --tenant acme --scope send --expires-in 3650d --label 0123456789012345678901234567890123456789012345678901234567890123 | list
     breakers: list | open https://push.example | close https://push.example
+    cancel: d1 --tenant acme --yes
     dead-letters: list | show d1 --tenant acme | replay --all | purge --all --yes
     limits: list | set tenant acme 50/s | unset tenant acme
     status: --summary

@@ -6,6 +6,7 @@
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
+use redial_core::ledger::State;
 use redial_core::quota::Exceeded;
 use redial_core::shape::ShapeError;
 use redial_core::time::Timestamp;
@@ -22,6 +23,9 @@ pub enum Kind {
     NoRoute,
     MethodNotAllowed,
     IdConflict,
+    BeingAttempted,
+    AlreadyEnded,
+    OfAnAudience,
     IsAWebhook,
     SubscriptionDeleted,
     QuotaExceeded,
@@ -32,7 +36,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Invalid,
         Self::Unauthorized,
         Self::Forbidden,
@@ -40,6 +44,9 @@ impl Kind {
         Self::NoRoute,
         Self::MethodNotAllowed,
         Self::IdConflict,
+        Self::BeingAttempted,
+        Self::AlreadyEnded,
+        Self::OfAnAudience,
         Self::IsAWebhook,
         Self::SubscriptionDeleted,
         Self::QuotaExceeded,
@@ -90,6 +97,24 @@ impl Kind {
                 StatusCode::CONFLICT,
                 "The id was used for different content",
                 "A message with another recipient or payload has this id. This one was not sent. Use a new id for new content.",
+            ),
+            Self::BeingAttempted => (
+                "being_attempted",
+                StatusCode::CONFLICT,
+                "An attempt is being made",
+                "The delivery was not cancelled. Retry after the number of seconds in `Retry-After`: it has ended then, or waits for a retry.",
+            ),
+            Self::AlreadyEnded => (
+                "already_ended",
+                StatusCode::CONFLICT,
+                "The delivery has ended",
+                "`state` says how. Nothing was changed.",
+            ),
+            Self::OfAnAudience => (
+                "of_an_audience",
+                StatusCode::CONFLICT,
+                "The delivery is sent with others of its audience",
+                "Nothing was changed. Cancel the message to the audience with `redial audience cancel`.",
             ),
             Self::IsAWebhook => (
                 "is_a_webhook",
@@ -144,6 +169,7 @@ pub struct Problem {
     retry_after: Option<u64>,
     deleted_at: Option<Timestamp>,
     quota: Option<(Exceeded, Numbers)>,
+    state: Option<State>,
 }
 
 /// Whether a problem names a tenant's numbers: a browser's user must not learn how many subscribers there are.
@@ -155,7 +181,7 @@ pub enum Numbers {
 
 impl Problem {
     pub fn new(kind: Kind) -> Self {
-        Self { kind, errors: Vec::new(), retry_after: None, deleted_at: None, quota: None }
+        Self { kind, errors: Vec::new(), retry_after: None, deleted_at: None, quota: None, state: None }
     }
 
     pub fn invalid(errors: Vec<ShapeError>) -> Self {
@@ -190,6 +216,16 @@ impl Problem {
         Self { quota: Some((exceeded, numbers)), ..Self::new(Kind::QuotaExceeded) }
     }
 
+    /// The delivery is being attempted, until then at the latest.
+    pub fn being_attempted(until: Option<Timestamp>, now: Timestamp) -> Self {
+        let secs = until.map_or(1, |until| until.since(now).as_secs() + 1);
+        Self { retry_after: Some(secs), ..Self::new(Kind::BeingAttempted) }
+    }
+
+    pub fn already_ended(state: State) -> Self {
+        Self { state: Some(state), ..Self::new(Kind::AlreadyEnded) }
+    }
+
     pub fn status(&self) -> StatusCode {
         self.kind.row().1
     }
@@ -206,6 +242,9 @@ impl Problem {
         }
         if let Some(at) = self.deleted_at {
             problem["deleted_at"] = at.to_rfc3339().into();
+        }
+        if let Some(state) = self.state {
+            problem["state"] = state.label().into();
         }
         if let Some((exceeded, numbers)) = self.quota {
             problem["quota"] = exceeded.quota.label().into();
@@ -291,6 +330,8 @@ mod tests {
             (Problem::rate_limited(7), "7"),
             (Problem::unavailable(&throttled), "5"),
             (Problem::panicked(), "1"),
+            (Problem::being_attempted(None, Timestamp::from_secs(5)), "1"),
+            (Problem::being_attempted(Some(Timestamp::from_secs(47)), Timestamp::from_secs(5)), "43"),
         ] {
             assert_eq!(problem.into_response().headers()[RETRY_AFTER], secs);
         }

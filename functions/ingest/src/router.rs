@@ -15,10 +15,11 @@ use crate::{cors, journal};
 /// Method, path with the names of parameters in braces, and handler.
 pub type Route<E> = (&'static str, &'static str, MethodRouter<Arc<App<E>>>);
 
-pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 10] {
+pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 11] {
     [
         ("POST", "/v1/messages", post(messages::send)),
         ("GET", "/v1/messages/{id}", get(messages::get)),
+        ("DELETE", "/v1/messages/{id}", delete(messages::cancel)),
         ("PUT", "/v1/subscriptions", put(subscriptions::create)),
         ("PUT", "/v1/subscriptions/{id}", put(subscriptions::put)),
         ("GET", "/v1/subscriptions/{id}", get(subscriptions::get)),

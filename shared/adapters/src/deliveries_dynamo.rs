@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryKey, IdSource, Turn};
-use redial_core::ledger::{Ask, PastAttempt, State, expires_at};
+use redial_core::ledger::{Ask, Cancellation, PastAttempt, State, expires_at};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, Deliveries, DeliveryRecord, Inserted, NewDelivery, PortError};
 
@@ -18,7 +18,7 @@ use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, ms, s};
 use crate::table::{Statement, Table, on_a_table};
-use crate::{acks_dynamo, aws_error, batches_dynamo};
+use crate::{acks_dynamo, aws_error, batches_dynamo, cancel_dynamo};
 
 /// The lease token of an entry that no worker has claimed.
 const UNCLAIMED: &str = "front-door";
@@ -89,10 +89,16 @@ impl Deliveries for DynamoDeliveries {
                 if stored.is_forgotten(now) {
                     return Ok(Inserted::New);
                 }
-                Ok(Inserted::Duplicate { state: stored.state, fingerprint: stored.fingerprint })
+                let awaits_its_message = stored.awaits_its_message();
+                let (state, fingerprint) = (stored.state, stored.fingerprint);
+                Ok(Inserted::Duplicate { state, fingerprint, awaits_its_message })
             }
         };
         written.into_iter().map(answer).collect()
+    }
+
+    async fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> Result<Cancellation, PortError> {
+        cancel_dynamo::cancel(&self.table, key, now).await
     }
 
     async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {

@@ -59,11 +59,13 @@ impl FakeTable {
         self.0.lock().expect("no panic")
     }
 
-    /// Writes an item by hand.
+    /// Writes an item by hand; without a sort key, into a table that has none.
     pub(crate) fn write(&self, pk: &str, sk: &str, attributes: &Value) {
         let mut item = attributes.as_object().expect("attributes").clone();
         item.insert("pk".to_owned(), json!({"S": pk}));
-        item.insert("sk".to_owned(), json!({"S": sk}));
+        if !sk.is_empty() {
+            item.insert("sk".to_owned(), json!({"S": sk}));
+        }
         self.state().items.insert((pk.to_owned(), sk.to_owned()), item);
     }
 
@@ -262,7 +264,10 @@ impl State {
         let (set, add) = expression.split_once(" ADD ").unwrap_or((expression, ""));
         let (set, remove) = match set.strip_prefix("REMOVE ") {
             Some(remove) => ("", remove),
-            None => (set.strip_prefix("SET ").expect("it begins with SET"), ""),
+            None => {
+                let set = set.strip_prefix("SET ").expect("it begins with SET");
+                set.split_once(" REMOVE ").unwrap_or((set, ""))
+            }
         };
         for step in steps(set) {
             let (name, value) = step.split_once(" = ").expect("an assignment");
@@ -281,7 +286,9 @@ impl State {
             item.insert(scope.name(name), json!({"N": (before + more).to_string()}));
         }
         item.insert("pk".to_owned(), json!({"S": key.0}));
-        item.insert("sk".to_owned(), json!({"S": key.1}));
+        if !key.1.is_empty() {
+            item.insert("sk".to_owned(), json!({"S": key.1}));
+        }
         self.items.insert(key.clone(), item.clone());
         let attributes = match body["ReturnValues"].as_str() {
             None => Attributes::new(),
@@ -401,6 +408,7 @@ fn text(value: &Value) -> String {
 }
 
 fn key(value: &Value) -> Result<Key, Value> {
-    let (pk, sk) = (text(&value["pk"]), text(&value["sk"]));
+    let sk = if value["sk"].is_null() { String::new() } else { text(&value["sk"]) };
+    let pk = text(&value["pk"]);
     if pk.len() > 2048 || sk.len() > 1024 { Err(error("ValidationException")) } else { Ok((pk, sk)) }
 }

@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::identity::{Attempt, DeliveryKey, Turn};
 use redial_core::ledger::batch::{self, Batch, Together};
-use redial_core::ledger::{Entry, Fence, Judgement, Record, State, judge};
+use redial_core::ledger::{Entry, Fence, Judgement, Record, State, claim, judge};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
@@ -47,7 +47,8 @@ type Batches = HashMap<String, Result<Batch, PortError>>;
 
 /// What follows from the entry that a claim met.
 enum Next {
-    Try { statement: Statement, in_doubt: bool },
+    /// With what is answered once the statement is carried out.
+    Try(Statement, ClaimAnswer),
     Answer(ClaimAnswer),
 }
 
@@ -111,6 +112,21 @@ impl DynamoLedger {
         Statement::update(self.table.name(), sets, &[], conditions)
     }
 
+    /// Writes down which message has met a cancellation, and what is known of the delivery by it.
+    fn meet(&self, met: &Entry, stored: &Entry) -> Statement {
+        let mut sets = vec![
+            ("source_message", s(&met.source_message)),
+            ("lineage", n(met.turn.lineage.0)),
+            ("attempt", n(met.turn.attempt.0)),
+            ("fingerprint", s(met.fingerprint.as_str())),
+        ];
+        sets.extend(met.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
+        sets.extend(met.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+        let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
+        conditions.push(("source_message", s(&stored.source_message)));
+        Statement::update(self.table.name(), sets, &[], conditions)
+    }
+
     /// What follows from the entry that a claim met, whose batch is closed or read where it may be listed.
     fn judged(
         &self,
@@ -120,10 +136,10 @@ impl DynamoLedger {
         now: Timestamp,
     ) -> Result<Next, PortError> {
         let Some(stored) = stored else {
-            return Ok(Next::Try { statement: self.insert(claim, now), in_doubt: false });
+            return Ok(Next::Try(self.insert(claim, now), granted(false, now)));
         };
         if stored.is_forgotten(now) {
-            return Ok(Next::Try { statement: self.overwrite(claim, &stored, now), in_doubt: false });
+            return Ok(Next::Try(self.overwrite(claim, &stored, now), granted(false, now)));
         }
         let batch = batches.get(&stored.lease_token).cloned().transpose()?.unwrap_or_default();
         let success = batch.success_of(&stored).map(|success| success.record(&stored));
@@ -133,7 +149,11 @@ impl DynamoLedger {
                 let (version, token) = ((stored.turn, stored.state), Some(stored.lease_token.as_str()));
                 let folded = success.as_ref().and_then(past_attempt);
                 let statement = self.swap(claim, version, token, in_doubt, folded, now);
-                return Ok(Next::Try { statement, in_doubt });
+                return Ok(Next::Try(statement, granted(in_doubt, now)));
+            }
+            Judgement::Cancelled => {
+                let met = meets(claim, entry);
+                return Ok(Next::Try(self.meet(&met, &stored), ClaimAnswer::HandOffAgain(Box::new(met))));
             }
             Judgement::Mine => ClaimAnswer::Granted { in_doubt: entry.in_doubt, at: entry.updated_at },
             Judgement::HandOffAgain => ClaimAnswer::HandOffAgain(Box::new(entry)),
@@ -209,8 +229,8 @@ impl Ledger for DynamoLedger {
     async fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> Vec<Result<ClaimAnswer, PortError>> {
         let mut answers: Vec<Option<Result<ClaimAnswer, PortError>>> = vec![None; claims.len()];
         // Without a statement, the usual one is tried.
-        let mut tries: Vec<(usize, Option<Statement>, bool)> =
-            (0..claims.len()).map(|at| (at, None, false)).collect();
+        let mut tries: Vec<(usize, Option<Statement>, ClaimAnswer)> =
+            (0..claims.len()).map(|at| (at, None, granted(false, now))).collect();
         let patience = Patience::brief();
         for _ in 0..ROUNDS {
             let statement = |place: usize| {
@@ -219,9 +239,9 @@ impl Ledger for DynamoLedger {
             };
             let written = self.table.execute(tries.len(), &statement, patience).await;
             let mut unusual = Vec::new();
-            for ((at, _, in_doubt), written) in tries.drain(..).zip(written) {
+            for ((at, _, answer), written) in tries.drain(..).zip(written) {
                 match written {
-                    Ok(true) => answers[at] = Some(Ok(ClaimAnswer::Granted { in_doubt, at: now })),
+                    Ok(true) => answers[at] = Some(Ok(answer)),
                     Err(error) => answers[at] = Some(Err(error)),
                     Ok(false) => unusual.push(at),
                 }
@@ -235,7 +255,7 @@ impl Ledger for DynamoLedger {
             let batches = self.batches(met, now, patience).await;
             for (at, stored) in unusual.iter().copied().zip(found) {
                 match stored.and_then(|stored| self.judged(&claims[at], stored, &batches, now)) {
-                    Ok(Next::Try { statement, in_doubt }) => tries.push((at, Some(statement), in_doubt)),
+                    Ok(Next::Try(statement, answer)) => tries.push((at, Some(statement), answer)),
                     Ok(Next::Answer(answer)) => answers[at] = Some(Ok(answer)),
                     Err(error) => answers[at] = Some(Err(error)),
                 }
@@ -282,6 +302,17 @@ impl LedgerReader for DynamoLedger {
         let read = read.pop().expect("every key is answered")?.as_ref().and_then(entry);
         Ok(read.filter(|entry| !entry.is_forgotten(now)))
     }
+}
+
+fn granted(in_doubt: bool, now: Timestamp) -> ClaimAnswer {
+    ClaimAnswer::Granted { in_doubt, at: now }
+}
+
+/// The cancelled entry of a delivery whose message is this claim's.
+fn meets(claim: &Claim, cancelled: Entry) -> Entry {
+    let endpoint_hash = claim.endpoint_hash.clone().or(cancelled.endpoint_hash.clone());
+    let subscription = claim.subscription.clone().or(cancelled.subscription.clone());
+    Entry { endpoint_hash, subscription, ..claim::met(cancelled, &claim.ask) }
 }
 
 /// Whether the entry is this record's outcome: the statement was carried out, the answer was lost, and it was tried again.

@@ -13,6 +13,7 @@ pub mod webhook_sender;
 // The process: time, configuration, log lines, errors.
 pub mod aws;
 mod cache;
+mod cancel_dynamo;
 pub mod config;
 pub mod error_chain;
 mod log_lines;

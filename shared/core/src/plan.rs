@@ -29,6 +29,8 @@ pub enum Plan {
     DeadLetter(Reason),
     /// In doubt if this attempt may have arrived all the same.
     Retry { not_before: Timestamp, reason: Reason, in_doubt: bool },
+    /// Done: a caller cancelled it while it waited.
+    Cancelled,
     /// Done: a message to an audience, handed on to its recipients.
     Expand,
     /// The same attempt, later: a gate held the message back before it was claimed.
@@ -45,6 +47,7 @@ impl Plan {
             Self::DeadLetter(_) => "dead_letter",
             Self::Retry { .. } => "retry",
             Self::Defer { .. } => "defer",
+            Self::Cancelled => "cancelled",
             Self::Expand => "expand",
         }
     }
@@ -55,6 +58,7 @@ impl Plan {
             Self::Gone { confirmed: true } => Some(Reason::Gone),
             Self::Gone { confirmed: false } => Some(Reason::NotFound),
             Self::Expired => Some(Reason::TtlOver),
+            Self::Cancelled => Some(Reason::Cancelled),
             Self::FailedNoRetries(reason) | Self::DeadLetter(reason) | Self::Retry { reason, .. } => {
                 Some(*reason)
             }
@@ -68,6 +72,7 @@ impl Plan {
             Self::Expired => State::Expired,
             Self::FailedNoRetries(_) => State::FailedNoRetries,
             Self::DeadLetter(_) => State::Failed,
+            Self::Cancelled => State::Cancelled,
             Self::Expand => State::Expanded,
             Self::Retry { .. } => State::Retrying,
             Self::Defer { .. } => State::Deferred,
@@ -82,6 +87,7 @@ impl Plan {
             State::Gone => Self::Gone { confirmed: reason == Reason::Gone },
             State::Expired => Self::Expired,
             State::FailedNoRetries => Self::FailedNoRetries(reason),
+            State::Cancelled => Self::Cancelled,
             State::Expanded => Self::Expand,
             State::Failed => Self::DeadLetter(reason),
             State::Retrying | State::Queued | State::Sending | State::Deferred => {

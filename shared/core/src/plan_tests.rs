@@ -201,6 +201,7 @@ proptest! {
                     break;
                 }
                 Plan::Expand => panic!("an attempt is not handed on"),
+                Plan::Cancelled => panic!("an attempt is not cancelled"),
                 Plan::FailedNoRetries(_) => {
                     prop_assert!(policy.retries.is_none());
                     break;

@@ -47,6 +47,7 @@ labels! {
         TtlExceeded = "ttl_exceeded",
         TtlOver = "ttl_over",
         RetriesDisabled = "retries_disabled",
+        /// A caller cancelled it, or the message to the audience that it belongs to.
         Cancelled = "cancelled",
         /// It is scheduled, and its tenant has as many parked messages as its quota allows.
         QuotaExceeded = "quota_exceeded",

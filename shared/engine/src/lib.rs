@@ -8,6 +8,7 @@
 //! | [`cleanup`] | a message of the two queues that follow a delivery's end, and the sweep |
 //! | [`http_api`] | a request of the HTTP API |
 //! | [`acks`] | an acknowledgement by a browser |
+//! | [`cancel`] | a request to cancel a delivery |
 //! | [`known`] | what is known of a delivery, by its entry or its page |
 //! | [`protection`] | one worker's part in protecting origins |
 //! | [`quota`] | one worker's part in keeping tenants to their quotas |
@@ -15,6 +16,7 @@
 //! | [`ports`] | what the passes need: stores, queues, senders, the clock |
 
 pub mod acks;
+pub mod cancel;
 pub mod cleanup;
 pub mod deliver;
 pub mod http_api;

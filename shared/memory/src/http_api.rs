@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use redial_core::access::{ApiKeyId, Credential, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger::{self, expires_at};
+use redial_core::ledger::cancel::{self, Decision};
+use redial_core::ledger::{self, Cancellation, expires_at};
 use redial_core::page::Position;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
@@ -14,12 +15,46 @@ use redial_engine::ports::{
 };
 
 use super::effects::assert_distinct;
-use super::{Memory, State};
+use super::{Memory, Row, State};
 
 impl Deliveries for Memory {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
         assert_distinct(deliveries.iter().map(|delivery| &delivery.key));
         self.effect_on_each("insert", deliveries, |state, delivery| insert(state, delivery, now)).await
+    }
+
+    async fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> Result<Cancellation, PortError> {
+        let at = || Some(key.to_string());
+        loop {
+            let read = |state: &mut State| (state.ledger.own(key).cloned(), state.ledger.get(key));
+            let (own, mut resolved) = self.effect_at("cancel.read", at(), read).await?;
+            let current = own.as_ref().filter(|own| !own.is_forgotten(now));
+            if let Some(own) = current.filter(|own| cancel::to_close(own, now)) {
+                let token = own.lease_token.clone();
+                self.close([token.clone()].into(), now).await.remove(&token).expect("it is answered")?;
+                // What the batch lists now is all that it ever lists.
+                resolved = self.effect_at("cancel.read", at(), |state| state.ledger.get(key)).await?;
+            }
+            let entry =
+                match resolved.filter(|entry| !entry.is_forgotten(now)).map(|it| cancel::decide(it, now)) {
+                    None => cancel::unknown(key.clone(), now),
+                    Some(Decision::Write(entry)) => *entry,
+                    Some(Decision::Answer(answer)) => return Ok(answer),
+                };
+            let exchange = |state: &mut State| {
+                let is_as_it_was = state.ledger.own(key) == own.as_ref();
+                if is_as_it_was && current.is_none() {
+                    state.delete(&Row::Entry(key.clone()));
+                }
+                if is_as_it_was {
+                    state.ledger.insert(key.clone(), entry.clone());
+                }
+                is_as_it_was
+            };
+            if self.effect_at("cancel.write", at(), exchange).await? {
+                return Ok(cancel::of(&entry));
+            }
+        }
     }
 
     async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {
@@ -48,7 +83,12 @@ fn note<K: Ord>(first: &mut BTreeMap<K, Timestamp>, event: K, now: Timestamp) ->
 
 fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted {
     if let Some(stored) = state.ledger.get(&delivery.key).filter(|stored| !stored.is_forgotten(now)) {
-        return Inserted::Duplicate { state: stored.state, fingerprint: stored.fingerprint };
+        let awaits_its_message = stored.awaits_its_message();
+        return Inserted::Duplicate {
+            state: stored.state,
+            fingerprint: stored.fingerprint,
+            awaits_its_message,
+        };
     }
     let entry = ledger::Entry {
         key: delivery.key.clone(),

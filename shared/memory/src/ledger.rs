@@ -71,7 +71,7 @@ impl Ledger for Memory {
 
 impl Memory {
     /// Closes the batches of these tokens.
-    async fn close(
+    pub(crate) async fn close(
         &self,
         tokens: BTreeSet<String>,
         now: Timestamp,
@@ -186,6 +186,12 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         Some((_, Judgement::Leased { until })) => return Step::Answer(ClaimAnswer::Leased { until }),
         Some((_, Judgement::Done)) => return Step::Answer(ClaimAnswer::Done),
         Some((_, Judgement::Conflict)) => return Step::Answer(ClaimAnswer::Conflict),
+        Some((stored, Judgement::Cancelled)) => {
+            let (subscription, endpoint_hash) = (claim.subscription.clone(), claim.endpoint_hash.clone());
+            let met = Entry { subscription, endpoint_hash, ..ledger::claim::met(stored.clone(), ask) };
+            state.ledger.insert(ask.key.clone(), met.clone());
+            return Step::Answer(ClaimAnswer::HandOffAgain(Box::new(met)));
+        }
     };
     let was_in_doubt =
         stored.as_ref().is_some_and(|entry| entry.in_doubt && entry.turn.lineage == ask.turn.lineage);

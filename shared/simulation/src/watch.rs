@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redial_core::ack::AckEvent;
 use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::identity::{DeliveryKey, Lineage, Turn};
+use redial_core::ledger::cancel::Cancelled;
 use redial_core::ledger::{Entry, State};
 use redial_core::time::Timestamp;
 use redial_memory::State as Stored;
@@ -117,6 +118,8 @@ pub struct Memo {
     pub api: Api,
     pub acks: Acks,
     pub operators: Operators,
+    /// What was answered to those who cancelled deliveries.
+    pub cancelled: BTreeMap<DeliveryKey, Cancelled>,
     /// Invocations of dispatch under way, by their tokens.
     pub passes: BTreeMap<String, Pass>,
     pub readings: Readings,

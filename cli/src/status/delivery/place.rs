@@ -56,6 +56,7 @@ pub(super) fn of_entry(
         State::FailedNoRetries => {
             "failed, under a policy without retries: there is no dead letter".to_owned()
         }
+        State::Cancelled => format!("cancelled {}", moment(entry.updated_at, now)),
         State::Expanded => "handed on to its audience: see `redial audience status`".to_owned(),
     }
 }
@@ -299,6 +300,7 @@ pub(super) mod tests {
             State::Expired => "its TTL expired",
             State::Failed => "dead letter: server_error; on its way to the dead-letter store",
             State::FailedNoRetries => "failed, under a policy without retries",
+            State::Cancelled => "cancelled 2026-11-21T10:05:00.000Z (0 s ago)",
             State::Expanded => "handed on to its audience",
         };
         for state in State::ALL {

@@ -4,6 +4,7 @@
 
 mod acks;
 mod audiences;
+mod cancel;
 mod send;
 mod status;
 mod subscriptions;

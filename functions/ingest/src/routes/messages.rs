@@ -1,4 +1,4 @@
-//! `POST /v1/messages` and `GET /v1/messages/{id}`.
+//! `POST /v1/messages`, and `GET` and `DELETE /v1/messages/{id}`.
 //!
 //! The order of effects is [`redial_engine::http_api::enter`]'s: entries first, then the queues, then the response.
 
@@ -9,9 +9,11 @@ use redial_core::access::Scope;
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
-use redial_core::ledger::PastAttempt;
+use redial_core::ledger::cancel::Cancelled;
+use redial_core::ledger::{self, Cancellation, PastAttempt};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
+use redial_engine::cancel;
 use redial_engine::http_api::{self, Accepted, Answer};
 use redial_engine::known::{self, Known};
 use redial_engine::ports::{Clock, DeliveryRecord, HttpApi, OnPage, Randomness};
@@ -100,6 +102,28 @@ pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: R
     let found = known::find(&app.env, &key, app.env.clock().now()).await;
     let known = found.map_err(|error| app.failed(&error))?.ok_or(Kind::NotFound)?;
     Ok(respond::json(StatusCode::OK, &description(&key.id, &known)))
+}
+
+/// Cancels a delivery. It may be one whose message no worker has seen: a producer can send to the queue and cancel here.
+pub async fn cancel<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
+    let (parts, _) = request.into_parts();
+    let grant = app.grant_for(&parts, Need::Tenant(Scope::Send)).await?;
+    app.admit(&grant, 1).await?;
+    let id = parsed(id, DeliveryId::parse).ok_or(Kind::NotFound)?;
+    let (key, now) = (DeliveryKey { tenant: grant.tenant, id }, app.env.clock().now());
+    let answer = cancel::cancel(app.env.ledger(), app.env.pages(), &key, now).await;
+    match answer.map_err(|error| app.failed(&error))? {
+        Cancellation::Cancelled(Cancelled { at, in_doubt, is_known }) => {
+            let result = json!({
+                "id": key.id.as_str(), "state": ledger::State::Cancelled.label(), "cancelled_at": at.to_rfc3339(),
+                "in_doubt": in_doubt, "known": is_known,
+            });
+            Ok(respond::json(StatusCode::OK, &result))
+        }
+        Cancellation::BeingAttempted { until } => Err(Problem::being_attempted(until, now)),
+        Cancellation::Ended(state) => Err(Problem::already_ended(state)),
+        Cancellation::OnPage => Err(Kind::OfAnAudience.into()),
+    }
 }
 
 /// Every field is always present, and null without a value.

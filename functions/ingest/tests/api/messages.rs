@@ -73,7 +73,12 @@ fn a_duplicate_is_recognised_and_queued_again_only_while_queued() {
     assert_eq!(api.memory.state().outbox.len(), 2, "the queue may not have the first one");
     let key = delivery("acme", first["id"].as_str().expect("an id"));
     for state in State::ALL.into_iter().filter(|state| *state != State::Queued) {
-        api.memory.state().ledger.get_mut(&key).expect("the delivery").state = state;
+        {
+            let mut memory = api.memory.state();
+            let entry = memory.ledger.get_mut(&key).expect("the delivery");
+            entry.state = state;
+            entry.source_message = "sqs".to_owned();
+        }
         let again = api.post("/v1/messages", &message).json();
         assert_eq!(again, json!({"id": first["id"], "state": state.label(), "duplicate": true}));
         assert_eq!(api.memory.state().outbox.len(), 2);
@@ -222,4 +227,97 @@ fn a_key_over_its_rate_gets_429_with_retry_after() {
     // Another tenant is not limited.
     let other = api.send("POST", "/v1/messages", &Api::other(), &message("m1").to_string());
     assert_eq!(other.status, 202);
+}
+
+#[test]
+fn a_queued_message_is_cancelled_once_and_its_id_sends_nothing_more() {
+    let api = Api::new();
+    api.post("/v1/messages", &message("m1"));
+    let cancel = || api.send("DELETE", "/v1/messages/m1", &Api::acme(), "");
+    let first = cancel();
+    let expected = json!({
+        "id": "m1", "state": "cancelled", "cancelled_at": "2027-01-15T08:00:00.000Z", "in_doubt": false, "known": true,
+    });
+    assert_eq!((first.status, first.json()), (200, expected));
+    assert_eq!((cancel().status, cancel().json()), (200, first.json()));
+    let shown = api.get("/v1/messages/m1").json();
+    assert_eq!(
+        (&shown["state"], &shown["final"], &shown["reason"]),
+        (&json!("cancelled"), &json!(true), &json!("cancelled"))
+    );
+    let again = api.post("/v1/messages", &message("m1")).json();
+    assert_eq!(again, json!({"id": "m1", "state": "cancelled", "duplicate": true}));
+    // The queue may not have the first one, and a worker announces the end.
+    assert_eq!(api.memory.state().outbox.len(), 2);
+    let key = delivery("acme", "m1");
+    api.memory.state().ledger.get_mut(&key).expect("it is kept").source_message = "sqs".to_owned();
+    assert_eq!(api.post("/v1/messages", &message("m1")).json()["duplicate"], true);
+    assert_eq!(api.memory.state().outbox.len(), 2, "it was announced");
+}
+
+#[test]
+fn a_message_that_no_worker_has_seen_can_be_cancelled() {
+    let api = Api::new();
+    let cancelled = api.send("DELETE", "/v1/messages/m1", &Api::acme(), "");
+    assert_eq!((cancelled.status, &cancelled.json()["known"]), (200, &json!(false)));
+    // A message under this id goes to a worker, who announces its end.
+    let later = api.post("/v1/messages", &message("m1")).json();
+    assert_eq!((&later["state"], &later["duplicate"]), (&json!("cancelled"), &json!(true)));
+    assert_eq!(api.queued().len(), 1);
+}
+
+#[test]
+fn what_is_attempted_or_has_ended_is_not_cancelled() {
+    for state in State::ALL {
+        let api = Api::new();
+        api.post("/v1/messages", &message("m1"));
+        {
+            let mut memory = api.memory.state();
+            let entry = memory.ledger.get_mut(&delivery("acme", "m1")).expect("queued");
+            entry.state = state;
+            entry.lease_until = Timestamp::from_secs(NOW + 41);
+        }
+        let before = api.snapshot();
+        let answer = api.send("DELETE", "/v1/messages/m1", &Api::acme(), "");
+        match state {
+            State::Queued | State::Retrying | State::Deferred | State::Cancelled => {
+                assert_eq!(answer.status, 200, "{state}");
+                continue;
+            }
+            State::Sending => {
+                answer.is_problem(409, "being_attempted", state);
+                assert_eq!(answer.headers["retry-after"], "42");
+            }
+            State::Sent
+            | State::Gone
+            | State::Expired
+            | State::Failed
+            | State::FailedNoRetries
+            | State::Expanded => {
+                answer.is_problem(409, "already_ended", state);
+                assert_eq!(answer.json()["state"], state.label());
+            }
+        }
+        assert_eq!(api.snapshot(), before, "{state}");
+    }
+}
+
+#[test]
+fn a_recipient_of_an_audience_is_cancelled_with_its_message() {
+    let api = Api::new();
+    let id =
+        format!("{}-3-17", "P0AZxyz0123456789abcdefghijklmnopqrstuvwxyz4Pd0".get(..43).expect("long enough"));
+    let answer = api.send("DELETE", &format!("/v1/messages/{id}"), &Api::acme(), "");
+    answer.is_problem(409, "of_an_audience", id);
+    assert_eq!(api.memory.state().ledger.len(), 0);
+}
+
+#[test]
+fn a_cancellation_that_the_store_does_not_take_is_unavailable() {
+    let api = Api::new();
+    api.post("/v1/messages", &message("m1"));
+    api.memory.fail("cancel.write", 1, PortErrorKind::Lost);
+    let cancel = || api.send("DELETE", "/v1/messages/m1", &Api::acme(), "");
+    cancel().is_problem(503, "unavailable", "its answer was lost");
+    assert_eq!((cancel().status, &cancel().json()["state"]), (200, &json!("cancelled")));
 }

@@ -28,7 +28,7 @@ fn with_scope(scope: Scope) -> Vec<(&'static str, String)> {
     bearer(&key(20 + scope as u8).expose())
 }
 
-fn routes(api: &Api) -> [Route; 10] {
+fn routes(api: &Api) -> [Route; 11] {
     routes::routes(api, "acme", MARKER)
 }
 

@@ -54,7 +54,7 @@ impl Route {
 }
 
 /// Every route; bodies have `text` in every text. Acknowledges a message of `tenant`.
-pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 10] {
+pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 11] {
     let message = json!({"id": text, "to": {"subscription": text}, "payload": text, "ref": text});
     let mut subscription = document(text);
     subscription["consent"]["prompt_version"] = text.into();
@@ -63,6 +63,7 @@ pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 10] {
         let (scopes, body): (&[Scope], _) = match (method, pattern) {
             ("POST", "/v1/messages") => (&[Scope::Send], message.clone()),
             ("GET", "/v1/messages/{id}") => (&[Scope::Read], Value::Null),
+            ("DELETE", "/v1/messages/{id}") => (&[Scope::Send], Value::Null),
             ("PUT", "/v1/subscriptions" | "/v1/subscriptions/{id}") => {
                 (&[Scope::Subscribe], subscription.clone())
             }

@@ -39,6 +39,8 @@ pub enum Judgement {
     Done,
     /// Its id was used for another content.
     Conflict,
+    /// It was cancelled, and this is the first message that meets that: it announces the end.
+    Cancelled,
 }
 
 pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
@@ -47,6 +49,9 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
     }
     if conflicts(stored, &ask.fingerprint, ask.id_source) {
         return Judgement::Conflict;
+    }
+    if stored.state == State::Cancelled {
+        return judge_cancelled(stored, ask);
     }
     if stored.turn.lineage < ask.turn.lineage {
         return Judgement::Claim { in_doubt: false };
@@ -67,6 +72,7 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
         | State::Expired
         | State::Failed
         | State::FailedNoRetries
+        | State::Cancelled
         | State::Expanded => {
             if same_attempt && stored.source_message == ask.source_message {
                 Judgement::HandOffAgain
@@ -74,6 +80,27 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
                 Judgement::Done
             }
         }
+    }
+}
+
+/// A cancellation holds for every message of the delivery, those of replays too.
+fn judge_cancelled(stored: &Entry, ask: &Ask) -> Judgement {
+    if !stored.is_met() {
+        Judgement::Cancelled
+    } else if stored.source_message == ask.source_message {
+        Judgement::HandOffAgain
+    } else {
+        Judgement::Done
+    }
+}
+
+/// The entry of a cancelled delivery once this claim's message has met it. What no worker had seen before is known from then on.
+pub fn met(stored: Entry, ask: &Ask) -> Entry {
+    Entry {
+        turn: stored.turn.max(ask.turn),
+        fingerprint: ask.fingerprint.clone(),
+        source_message: ask.source_message.clone(),
+        ..stored
     }
 }
 
@@ -87,11 +114,12 @@ fn is_mine(stored: &Entry, ask: &Ask) -> bool {
 }
 
 /// Whether an id was used for another content than the stored one. Only a producer's own id can be. Fingerprints under different keys
-/// cannot be compared: those are taken for the same content.
+/// cannot be compared: those are taken for the same content. A delivery that was cancelled before a worker saw its message has none.
 pub fn conflicts(stored: &Entry, fingerprint: &EndpointHash, id_source: IdSource) -> bool {
     id_source == IdSource::Producer
         && stored.fingerprint.key_id() == fingerprint.key_id()
         && stored.fingerprint != *fingerprint
+        && stored.is_known()
 }
 
 #[cfg(test)]
@@ -100,6 +128,7 @@ mod tests {
     use crate::endpoint::HashKeys;
     use crate::fixtures::{self, delivery, hash_keys};
     use crate::identity::{Attempt, Lineage};
+    use crate::ledger::cancel;
 
     fn print(content: &str) -> EndpointHash {
         hash_keys().fingerprint(content.as_bytes())
@@ -142,6 +171,8 @@ mod tests {
                         let stored = entry(state, turn(lineage, attempt), source, lease);
                         let seen = judge(&stored, &ask(turn(1, 1), "a"), now());
                         let expected = match (lineage, attempt, state, source) {
+                            (_, _, State::Cancelled, "a") => Judgement::HandOffAgain,
+                            (_, _, State::Cancelled, _) => Judgement::Done,
                             (0, ..) => CLAIM,
                             (2, ..) | (1, 2, ..) => Judgement::Done,
                             (1, 0, state, _) if state.is_terminal() => Judgement::Done,
@@ -157,6 +188,34 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_first_message_of_any_turn_meets_a_cancellation() {
+        let unmet = entry(State::Cancelled, turn(1, 1), "", -1);
+        for (lineage, attempt) in [(0, 0), (1, 1), (1, 2), (2, 0)] {
+            let ask = ask(turn(lineage, attempt), "a");
+            assert_eq!(judge(&unmet, &ask, now()), Judgement::Cancelled);
+            let met = met(unmet.clone(), &ask);
+            assert_eq!(met.turn, unmet.turn.max(ask.turn));
+            assert_eq!(judge(&met, &ask, now()), Judgement::HandOffAgain, "its acknowledgement was lost");
+            assert_eq!(judge(&met, &self::ask(ask.turn, "b"), now()), Judgement::Done, "a copy");
+        }
+    }
+
+    #[test]
+    fn a_delivery_that_was_cancelled_unseen_takes_the_content_of_its_message() {
+        let unknown = cancel::unknown(delivery("d1"), now());
+        let ask = ask(turn(0, 0), "a");
+        assert_eq!(judge(&unknown, &ask, now()), Judgement::Cancelled);
+        let met = met(unknown, &ask);
+        assert!(met.is_known());
+        let other = Ask { fingerprint: print("another content"), ..self::ask(turn(0, 0), "b") };
+        assert_eq!(judge(&met, &other, now()), Judgement::Conflict);
+        // A key of hashes may have the name that stands for no content.
+        let keys = HashKeys::parse("none:0123456789abcdef").expect("valid");
+        let fingerprint = keys.fingerprint(b"content");
+        assert!(!conflicts(&cancel::unknown(delivery("d1"), now()), &fingerprint, IdSource::Producer));
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! conditions are is decided here ([`claim::judge`]); a store only compares and swaps.
 
 pub mod batch;
+pub mod cancel;
 pub mod claim;
 pub mod history;
 mod unrecorded;
 
+pub use cancel::Cancellation;
 pub use claim::{Ask, Judgement, judge};
 pub use history::PastAttempt;
 pub use unrecorded::Unrecorded;
@@ -28,6 +30,18 @@ pub type Place = u32;
 
 /// How long an entry outlives the message that waits for it: the window in which producers' duplicates are recognised.
 pub const DEDUPE_WINDOW: Duration = Duration::from_secs(15 * 86_400);
+
+/// The fingerprint of an entry whose message no worker has seen. No HMAC is all zeros.
+const NO_CONTENT: &str = "hmac:none:0000000000000000000000000000000000000000000000000000000000000000";
+
+fn no_content() -> EndpointHash {
+    EndpointHash::parse(NO_CONTENT).expect("invariant: it has the form of a hash")
+}
+
+/// Whether a fingerprint is that of a content.
+pub fn is_of_content(fingerprint: &EndpointHash) -> bool {
+    fingerprint.as_str() != NO_CONTENT
+}
 
 pub fn expires_at(now: Timestamp, not_before: Option<Timestamp>) -> Timestamp {
     not_before.map_or(now, |at| at.max(now)).plus(DEDUPE_WINDOW)
@@ -69,6 +83,22 @@ impl Entry {
     /// Whether it counts as absent: DynamoDB deletes what has expired late, or never.
     pub fn is_forgotten(&self, now: Timestamp) -> bool {
         self.expires_at <= now
+    }
+
+    /// Whether a message of the delivery has been seen, and its content is that of the entry. Else it was cancelled before.
+    pub fn is_known(&self) -> bool {
+        is_of_content(&self.fingerprint)
+    }
+
+    /// Whether a message of the delivery has met its cancellation.
+    fn is_met(&self) -> bool {
+        !self.source_message.is_empty()
+    }
+
+    /// Whether its message may have to go to its queue once more: no worker is known to have had it, or to have announced its
+    /// cancellation.
+    pub fn awaits_its_message(&self) -> bool {
+        self.state == State::Queued || (self.state == State::Cancelled && !self.is_met())
     }
 
     /// What this record of its attempt makes of it, but for its expiry.
@@ -139,6 +169,8 @@ labels! {
         Failed = "failed",
         /// Failed for good under a policy without retries: no dead letter.
         FailedNoRetries = "failed_no_retries",
+        /// A caller cancelled it while it waited.
+        Cancelled = "cancelled",
         /// A message to an audience: handed on to the deliveries of its recipients.
         Expanded = "expanded",
     }
@@ -161,6 +193,7 @@ impl State {
             | Self::Expired
             | Self::Failed
             | Self::FailedNoRetries
+            | Self::Cancelled
             | Self::Expanded => false,
         }
     }

@@ -177,7 +177,7 @@ impl<P: Ports> Worker<P> {
     async fn end(&self, claim: Claim, entry: Option<&Entry>, now: Timestamp) -> Result<(), PortError> {
         let is_open = |entry| match judge(entry, &claim.ask, now) {
             Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => true,
-            Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict => false,
+            Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict | Judgement::Cancelled => false,
         };
         if !entry.is_none_or(is_open) {
             return Ok(());
@@ -273,10 +273,11 @@ pub(super) fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
     Event { reason, status, ..end_of(message, entry.state, entry.updated_at) }
 }
 
-/// Whether the delivery needs this message no more: it has gone on to another turn, or has ended in this one with nothing left to do
-/// but to announce it. The other ends have a dead letter or recipients to hand off.
+/// Whether the delivery needs this message no more: it has gone on to another turn, or was cancelled, or has ended in this one with nothing
+/// left to do but to announce it. The other ends have a dead letter or recipients to hand off.
 fn has_moved_on(entry: &Entry, turn: Turn) -> bool {
     entry.turn > turn
+        || entry.state == State::Cancelled
         || (entry.turn == turn
             && matches!(entry.state, State::Sent | State::Expired | State::FailedNoRetries))
 }

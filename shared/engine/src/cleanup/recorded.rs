@@ -36,7 +36,8 @@ impl<P: Ports> Worker<P> {
             | State::Sent
             | State::Expired
             | State::Failed
-            | State::FailedNoRetries => {
+            | State::FailedNoRetries
+            | State::Cancelled => {
                 return Ok(false);
             }
         }

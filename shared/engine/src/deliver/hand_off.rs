@@ -45,7 +45,7 @@ impl Effects {
                     Some(update) => effects.recovered.push((job.place, update)),
                     None => effects.done.push(job.place),
                 },
-                Plan::Expired | Plan::FailedNoRetries(_) => effects.done.push(job.place),
+                Plan::Expired | Plan::Cancelled | Plan::FailedNoRetries(_) => effects.done.push(job.place),
                 Plan::Gone { confirmed } => effects.gone.push(Gone { job, confirmed, facts, at }),
                 Plan::Expand => effects.opened.push((job, at)),
                 Plan::DeadLetter(reason) => {

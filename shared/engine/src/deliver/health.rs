@@ -203,7 +203,12 @@ impl Planned {
             }
             // Cleanup decides, when it gets the dead letter.
             Plan::DeadLetter(_) => false,
-            Plan::Sent | Plan::Gone { .. } | Plan::Expired | Plan::Expand | Plan::Defer { .. } => false,
+            Plan::Sent
+            | Plan::Gone { .. }
+            | Plan::Expired
+            | Plan::Cancelled
+            | Plan::Expand
+            | Plan::Defer { .. } => false,
         }
     }
 }

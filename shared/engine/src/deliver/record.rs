@@ -100,7 +100,7 @@ impl<P: Ports> Worker<P> {
             Plan::Retry { .. } => telemetry.count(Metric::Retried, 1),
             Plan::Defer { .. } => telemetry.count(Metric::Deferred, 1),
             // Counted by reason, or by recipients, where it is handed off.
-            Plan::DeadLetter(_) | Plan::Expand => {}
+            Plan::DeadLetter(_) | Plan::Expand | Plan::Cancelled => {}
         }
     }
 }

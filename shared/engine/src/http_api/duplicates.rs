@@ -9,7 +9,7 @@ use super::accept::Accepted;
 use crate::ports::{Inserted, NewDelivery, PortError};
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::DeliveryId;
-use redial_core::ledger::State;
+use redial_core::ledger::{self, State};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
@@ -61,15 +61,20 @@ impl Plan {
         let mut is_first = vec![true; answers.len()];
         let judged = accepted.iter().zip(&self.of).map(|(it, of)| {
             let first = std::mem::take(&mut is_first[*of]);
-            let (state, stored, duplicate) = match &answers[*of] {
+            let (state, stored, duplicate, awaits) = match &answers[*of] {
                 Err(error) => return Answer::Failed(error.clone()),
-                Ok(Inserted::New) => (State::Queued, &self.deliveries[*of].fingerprint, !first),
-                Ok(Inserted::Duplicate { state, fingerprint }) => (*state, fingerprint, true),
+                Ok(Inserted::New) => (State::Queued, &self.deliveries[*of].fingerprint, !first, true),
+                Ok(Inserted::Duplicate { state, fingerprint, awaits_its_message }) => {
+                    (*state, fingerprint, true, *awaits_its_message)
+                }
             };
+            // What was cancelled unseen has no content yet: the first message's is its content.
+            let own = &self.deliveries[*of].fingerprint;
+            let stored = if ledger::is_of_content(stored) { stored } else { own };
             if differ(stored, it.fingerprint()) {
                 return Answer::Conflict;
             }
-            let send = state == State::Queued && !std::mem::replace(&mut is_sent[*of], true);
+            let send = awaits && !std::mem::replace(&mut is_sent[*of], true);
             Answer::Taken { state, duplicate, send }
         });
         judged.collect()
@@ -104,7 +109,8 @@ mod tests {
     }
 
     fn known(state: State, of: &Accepted) -> Result<Inserted, PortError> {
-        Ok(Inserted::Duplicate { state, fingerprint: of.fingerprint().clone() })
+        let awaits_its_message = state == State::Queued;
+        Ok(Inserted::Duplicate { state, fingerprint: of.fingerprint().clone(), awaits_its_message })
     }
 
     fn taken(state: State, duplicate: bool, send: bool) -> Answer {
@@ -122,10 +128,36 @@ mod tests {
     }
 
     #[test]
+    fn a_cancelled_message_goes_to_its_queue_until_a_worker_has_announced_that() {
+        let all = [message("a", "x")];
+        for awaits_its_message in [true, false] {
+            let fingerprint = all[0].fingerprint().clone();
+            let known = Inserted::Duplicate { state: State::Cancelled, fingerprint, awaits_its_message };
+            assert_eq!(
+                plan(&all).judge(&all, &[Ok(known)]),
+                [taken(State::Cancelled, true, awaits_its_message)]
+            );
+        }
+    }
+
+    #[test]
+    fn of_several_contents_under_an_id_that_was_cancelled_unseen_the_first_is_taken() {
+        let all = [message("a", "x"), message("a", "y")];
+        let unseen = ledger::cancel::unknown(all[0].delivery().key.clone(), Timestamp::from_secs(1));
+        let known = Inserted::Duplicate {
+            state: unseen.state,
+            fingerprint: unseen.fingerprint.clone(),
+            awaits_its_message: unseen.awaits_its_message(),
+        };
+        let answers = plan(&all).judge(&all, &[Ok(known)]);
+        assert_eq!(answers, [taken(State::Cancelled, true, true), Answer::Conflict]);
+    }
+
+    #[test]
     fn fingerprints_under_another_key_are_not_compared() {
         let all = [message("a", "x")];
         let fingerprint = HashKeys::parse("k0:0123456789abcdef").expect("valid").fingerprint(b"other");
-        let known = Ok(Inserted::Duplicate { state: State::Sent, fingerprint });
+        let known = Ok(Inserted::Duplicate { state: State::Sent, fingerprint, awaits_its_message: false });
         assert_eq!(plan(&all).judge(&all, &[known]), [taken(State::Sent, true, false)]);
     }
 

@@ -8,7 +8,8 @@
 //! The order of effects is the promise: the ledger's entry first, in state `queued`; then the queue; then the response. If the worker
 //! dies in between, the producer gets no response and sends again. Then the entry is there and still `queued`,
 //! which leaves open whether the queue has the message, so it goes there once more: dispatch's claim drops the second. Once
-//! the entry is past `queued` a worker has had the message, and nothing is sent.
+//! the entry is past `queued` a worker has had the message, and nothing is sent; but for a cancelled one that no message has met, which a
+//! worker is to announce.
 
 mod accept;
 mod duplicates;

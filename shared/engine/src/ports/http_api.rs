@@ -8,7 +8,7 @@ use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId, VapidKeyId};
-use redial_core::ledger::{Entry, PastAttempt, State};
+use redial_core::ledger::{Cancellation, Entry, PastAttempt, State};
 use redial_core::time::Timestamp;
 
 /// Looks up keys and principals' rights. What it answers may be half a minute old, so a revocation takes effect that much later; it is
@@ -57,13 +57,22 @@ pub enum Inserted {
     /// The delivery was not known. It is stored now, in state `queued`, for any worker to claim.
     New,
     /// It was; nothing was written.
-    Duplicate { state: State, fingerprint: EndpointHash },
+    Duplicate {
+        state: State,
+        fingerprint: EndpointHash,
+        /// Whether its message may have to go to its queue once more.
+        awaits_its_message: bool,
+    },
 }
 
 pub trait Deliveries: Send + Sync {
     /// Inserts each of these unless it is there, each on its own; keys are distinct. [`redial_core::ledger::judge`] lets
     /// any worker claim what is inserted, without doubt.
     fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> impl Answers<Inserted>;
+
+    /// Ends a delivery as cancelled if [`redial_core::ledger::cancel`] allows it, by a conditional write on its entry; one that has no
+    /// entry gets it.
+    fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> impl Answer<Cancellation>;
 
     /// All that is known of a delivery, read consistently; `None` if it is not known (any more).
     fn find(&self, key: &DeliveryKey) -> impl Answer<Option<DeliveryRecord>>;

@@ -4,6 +4,7 @@ mod acks;
 mod audiences;
 mod batch;
 mod buckets;
+mod cancel;
 mod cleaning;
 mod copies;
 mod crashes;

@@ -98,7 +98,9 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
             End::new(format!("gone{health}"), refused && changed)
         }
         State::Failed => dead_letter(delivery, entry, evidence, faults),
-        State::Expired | State::FailedNoRetries | State::Expanded => End::new(entry.state.label(), true),
+        State::Expired | State::FailedNoRetries | State::Cancelled | State::Expanded => {
+            End::new(entry.state.label(), true)
+        }
         State::Queued | State::Sending | State::Retrying | State::Deferred => {
             End::new(format!("still {}", entry.state.label()), false)
         }

@@ -11,8 +11,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a duplicate that is queued is not sent",
         rule: "what the API answered 202 to is on its queue",
         file: DUPLICATES,
-        find: "let send = state == State::Queued && ",
-        replace: "let send = state == State::Queued && !duplicate && ",
+        find: "let send = awaits && ",
+        replace: "let send = awaits && !duplicate && ",
     },
     Mutant {
         name: "a message that is not sent is taken",
@@ -32,8 +32,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a duplicate is called new",
         rule: "duplicates are answered as such",
         file: DUPLICATES,
-        find: "(*state, fingerprint, true)",
-        replace: "(*state, fingerprint, false)",
+        find: "(*state, fingerprint, true, *awaits_its_message)",
+        replace: "(*state, fingerprint, false, *awaits_its_message)",
     },
     Mutant {
         name: "an acknowledgement is noted before its event",

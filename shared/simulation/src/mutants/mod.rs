@@ -7,6 +7,7 @@ mod api;
 mod audiences;
 mod batches;
 mod bodies;
+mod cancellations;
 mod claims;
 mod crowd;
 mod ends;
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         protection::MUTANTS,
         operators::MUTANTS,
         api::MUTANTS,
+        cancellations::MUTANTS,
         hostile::MUTANTS,
         crowd::MUTANTS,
     ];

@@ -3,6 +3,7 @@
 mod acks;
 mod api;
 mod audiences;
+mod cancellations;
 mod crowd;
 mod dead_letters;
 mod ends;
@@ -83,6 +84,7 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     ends::judge(remains, memo);
     operators::judge(remains, memo);
+    cancellations::judge(remains, memo);
     api::judge(remains, memo);
     acks::judge(remains, memo);
     protection::judge_limits(remains.scenario, state.now, memo);

@@ -14,7 +14,9 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
             .operators
             .letters(remains.state, key)
             .any(|(letter, reference)| letter.letter.starts_with("poison-") && reference.lineage >= *lineage);
-        if reached < *lineage && !poison {
+        // What was cancelled is not sent again.
+        let is_cancelled = memo.cancelled.contains_key(key);
+        if reached < *lineage && !poison && !is_cancelled {
             broken.push(format!("the replay {lineage} of {key} was lost: the ledger stands at {reached}"));
         }
     }

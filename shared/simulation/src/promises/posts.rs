@@ -107,6 +107,9 @@ impl Memo {
             self.violated(format!("{key} has a TTL of 0, and was posted at its fifteenth receive"));
         }
         let is_protected = self.is_protected(key);
+        if is_protected && self.cancelled.contains_key(key) {
+            self.violated(format!("{key} was posted after it was answered as cancelled"));
+        }
         if is_protected && self.ended.iter().any(|(of, _)| of == key) && turn.lineage.0 == 0 {
             self.violated(format!("{key} was posted after it had ended"));
         }

@@ -41,8 +41,10 @@ impl Memo {
             self.carried_ends.insert((key.clone(), state));
         }
         // What has ended, and what goes on by a hand-off of what the ledger has.
-        let is_over =
-            matches!(state, State::Sent | State::Expired | State::FailedNoRetries | State::Retrying);
+        let is_over = matches!(
+            state,
+            State::Sent | State::Expired | State::FailedNoRetries | State::Cancelled | State::Retrying
+        );
         let is_needed = entry.turn < travel.turn || (entry.turn == travel.turn && !is_over);
         if entry.turn == travel.turn && state == State::Retrying {
             self.situations.saw(Situation::HandedOffByQuarantine);

@@ -181,7 +181,7 @@ impl Scenario {
             Some(scenario) => scenario,
             None => match plain.clone().with_crowd() {
                 Some(scenario) => scenario,
-                None => plain.with_stream().with_api().with_acks(),
+                None => plain.with_stream().with_api().with_acks().with_cancellations(),
             },
         }
     }
@@ -292,6 +292,15 @@ impl Scenario {
             Some(_) => BTreeMap::new(),
         };
         Self { by_api, ..self }
+    }
+
+    /// Where messages are no stream.
+    fn with_cancellations(mut self) -> Self {
+        if self.stream.is_none() {
+            let rng = &mut source(self.seed, "cancellations");
+            self.actions.extend(operators::cancel(rng, &self.sendings, self.faults_end));
+        }
+        self
     }
 
     fn with_acks(self) -> Self {

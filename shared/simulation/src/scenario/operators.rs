@@ -8,6 +8,7 @@ use rand::seq::IndexedRandom;
 use redial_core::replay::Permissions;
 
 use super::drawing::{TENANTS, moment, secs};
+use super::messages::Sending;
 
 /// How long after the faults operators still act: dead letters come late.
 const LATE: Duration = Duration::from_secs(2 * 86_400);
@@ -29,6 +30,11 @@ pub enum Action {
     },
     /// Removes all dead letters.
     Purge,
+    /// Cancels a delivery.
+    Cancel {
+        tenant: &'static str,
+        id: String,
+    },
 }
 
 /// What a limit is for.
@@ -77,6 +83,38 @@ pub(super) fn look_after(rng: &mut StdRng, faults_end: Duration) -> Vec<(Duratio
     }
     let count = rng.random_range(1..=3);
     (0..count).map(|_| about_dead_letters(rng, faults_end)).collect()
+}
+
+/// In a share of the scenarios some deliveries are cancelled: before their messages come, while they wait, are attempted or are over.
+pub(super) fn cancel(
+    rng: &mut StdRng,
+    sendings: &[Sending],
+    faults_end: Duration,
+) -> Vec<(Duration, Action)> {
+    if !rng.random_bool(0.3) {
+        return Vec::new();
+    }
+    let share = *[0.1, 0.3, 0.8].choose(rng).unwrap_or(&0.3);
+    let mut actions = Vec::new();
+    for sending in sendings {
+        if !rng.random_bool(share) {
+            continue;
+        }
+        let begins = sending.deliver_at.unwrap_or(sending.at);
+        let at = match rng.random_range(0..5) {
+            0 => sending.at.saturating_sub(secs(rng, 0, 60)),
+            1 => sending.at + secs(rng, 0, 2),
+            2 => begins.saturating_sub(secs(rng, 0, 3)),
+            3 => begins + secs(rng, 0, 90),
+            _ => moment(rng, faults_end),
+        };
+        let cancel = Action::Cancel { tenant: sending.tenant, id: sending.id.clone() };
+        if rng.random_bool(0.2) {
+            actions.push((at + secs(rng, 0, 30), cancel.clone()));
+        }
+        actions.push((at, cancel));
+    }
+    actions
 }
 
 fn about_dead_letters(rng: &mut StdRng, faults_end: Duration) -> (Duration, Action) {

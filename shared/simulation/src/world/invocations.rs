@@ -215,6 +215,7 @@ impl World {
         self.stage.watch.died(&schedule.token());
         self.places[task.worker] = self.instance(task.worker);
         self.is_unanswered(id);
+        self.is_cancelled_without_answer(id);
         self.is_unheard(id);
     }
 
@@ -226,6 +227,7 @@ impl World {
             Done::Batch(back) => back,
             Done::Swept => return,
             Done::Entered(answers) => return self.answers(id, answers),
+            Done::Cancelled(answer) => return self.cancelled(id, answer),
             Done::Acknowledged(answer) => return self.acknowledged(id, answer),
         };
         let Some(source) = task.source else { return };

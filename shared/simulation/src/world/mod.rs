@@ -5,6 +5,7 @@ mod api;
 mod asked;
 mod audiences;
 mod browsers;
+mod cancellations;
 mod hostile;
 mod invocations;
 mod operators;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use redial_core::dead_letter::DeadLetterKey;
 use redial_core::identity::DeliveryKey;
+use redial_core::ledger::Cancellation;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
@@ -110,6 +112,8 @@ enum Done {
     Swept,
     /// To a producer, item by item; `None` for what is no message.
     Entered(Vec<Option<Answer>>),
+    /// To a caller who cancels a delivery.
+    Cancelled(Result<Cancellation, PortError>),
     /// To a browser.
     Acknowledged(Result<Acknowledged, PortError>),
 }
@@ -151,6 +155,8 @@ struct World {
     /// Requests to the HTTP API that are under way, by their invocations, and what each of them says.
     requests: BTreeMap<u64, asked::Request>,
     texts: BTreeMap<usize, Vec<asked::Item>>,
+    /// Cancellations under way by their invocations: which actions they are.
+    cancelling: BTreeMap<u64, usize>,
     /// All reports of browsers, and those under way by their invocations.
     reports: Vec<asked::Report>,
     reporting: BTreeMap<u64, usize>,
@@ -236,6 +242,7 @@ impl World {
             planned: scenario.sendings.len() + scenario.actions.len(),
             requests: BTreeMap::new(),
             texts: BTreeMap::new(),
+            cancelling: BTreeMap::new(),
             reports: Vec::new(),
             reporting: BTreeMap::new(),
             replayed: BTreeSet::new(),

@@ -23,8 +23,11 @@ use crate::sqs::Source;
 
 impl World {
     pub(super) fn operator_acts(&mut self, at: usize) {
-        self.planned -= 1;
         let (_, action) = self.stage.scenario.actions[at].clone();
+        if let Action::Cancel { tenant, id } = &action {
+            return self.cancel_delivery(at, tenant, id);
+        }
+        self.planned -= 1;
         self.trace("operator", format_args!("{action:?}"));
         match action {
             Action::Open(receiver, lasting) => {
@@ -54,6 +57,7 @@ impl World {
             Action::Limit(whose, rate) => self.limit(whose, rate),
             Action::Replay { may, twice } => self.replay(may, twice),
             Action::Purge => self.purge(),
+            Action::Cancel { .. } => {}
         }
     }
 

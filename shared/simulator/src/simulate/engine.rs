@@ -233,6 +233,7 @@ impl<'a> Engine<'a> {
             | Plan::Expand
             | Plan::Gone { .. }
             | Plan::Expired
+            | Plan::Cancelled
             | Plan::FailedNoRetries(_)
             | Plan::DeadLetter(_) => self.end(message, plan, verdict != Verdict::Sent, now),
         }

@@ -84,6 +84,7 @@ impl Tally {
             Plan::Gone { .. }
             | Plan::Expand
             | Plan::Expired
+            | Plan::Cancelled
             | Plan::FailedNoRetries(_)
             | Plan::Retry { .. }
             | Plan::Defer { .. } => *self.ended_otherwise.entry(plan.label()).or_default() += 1,

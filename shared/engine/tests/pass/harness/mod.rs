@@ -16,12 +16,14 @@ use std::time::Duration;
 use redial_core::body::Body;
 use redial_core::endpoint::{HashKeys, Origin};
 use redial_core::lane::Lane;
+use redial_core::ledger::Cancellation;
 use redial_core::message::QueueKind;
 use redial_core::protection::{Cooldowns, OriginState};
 use redial_core::queue::Queue;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
+use redial_engine::cancel;
 use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::deliver::{Incoming, Invocation, Settings, return_all};
 use redial_engine::ports::{Clock, Partition, PortError, Randomness, Receipt, StoredOrigin};
@@ -69,6 +71,10 @@ pub(crate) struct Harness {
     pub(crate) redriven: Vec<String>,
     /// Those of them that cleanup has not dealt with.
     quarantined: Vec<String>,
+    /// The delivery that is cancelled when a worker of dispatch is held up.
+    pub(crate) to_cancel: Option<&'static str>,
+    /// What that came to, and how often it had been posted then.
+    pub(crate) cancelled: Option<(Cancellation, usize)>,
 }
 
 impl Harness {
@@ -93,6 +99,8 @@ impl Harness {
             copies: false,
             redriven: Vec::new(),
             quarantined: Vec::new(),
+            to_cancel: None,
+            cancelled: None,
         }
     }
 
@@ -319,13 +327,25 @@ impl Harness {
         let (now, incoming) = (self.now(), self.receive(ids));
         let invocation = self.invocation();
         let is_out = self.state().is_out("start");
+        let mut cancelled = None;
         let done = if is_out {
             // No worker can start: it holds nothing that it would need.
             let memory = &self.memory;
             until_stalled(return_all(memory, memory, &incoming, now, memory.rng()))
         } else {
-            until_stalled(self.worker.deliver(&invocation, incoming))
+            let mut delivering = pin!(self.worker.deliver(&invocation, incoming));
+            let done = until_stalled(&mut delivering);
+            let is_held_up = done.is_none() && self.state().held_up_at.is_some();
+            match self.to_cancel.filter(|_| is_held_up) {
+                Some(id) => {
+                    cancelled = Some((self.cancel(id), self.posts_to(id)));
+                    self.memory.resume();
+                    until_stalled(delivering)
+                }
+                None => done,
+            }
         };
+        self.cancelled = cancelled.or(self.cancelled);
         match done {
             None => {
                 self.revive();
@@ -343,6 +363,14 @@ impl Harness {
             lease_token: format!("invocation-{}", self.invocations),
             deadline: self.now().plus(FUNCTION_TIMEOUT),
         }
+    }
+
+    /// A caller cancels a delivery, whatever becomes of workers.
+    pub(crate) fn cancel(&self, id: &str) -> Cancellation {
+        let ports = self.memory.another_worker();
+        let key = Self::key(id);
+        let cancelling = cancel::cancel(&ports, &ports, &key, self.now());
+        until_stalled(cancelling).expect("nothing kills it").expect("nothing fails")
     }
 
     /// Another worker takes the dead one's place.
