@@ -8,7 +8,7 @@ use redial_core::{
     channel::Channel,
     endpoint::Endpoint,
     identity::{DeliveryId, IdSource, Tenant},
-    message::{Inbound, Message, QueueKind, To, parse},
+    message::{Inbound, Message, QueueKind, To, meant_by, parse},
     plaintext::{Plaintext, TooLong},
     time::Timestamp,
 };
@@ -103,7 +103,13 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             let place = serde_json::from_str::<IgnoredAny>(&body).err().map_or(String::new(), |error| {
                 format!(" (its line {}, column {})", error.line(), error.column())
             });
-            Err(refusal.errors.iter().map(|error| at_line(format!("{error}{place}"))).collect())
+            let hint =
+                |error| meant_by(error).map_or(String::new(), |field| format!("; did you mean {field}?"));
+            Err(refusal
+                .errors
+                .iter()
+                .map(|error| at_line(format!("{error}{place}{}", hint(error))))
+                .collect())
         }
     }
 }

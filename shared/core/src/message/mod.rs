@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use parse::{Inbound, QueueKind, parse};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, meant_by};
 pub use to::To;
 pub use travel::Travel;
 

@@ -67,17 +67,32 @@ fn without_own_names(path: &str) -> String {
     path.split('.').map(shown).collect::<Vec<_>>().join(".")
 }
 
-/// Whether a name, with an index or without, is a field of a message, or differs from one by a slip: a letter in three.
+/// Whether a name, with an index or without, is a field of a message, or differs from one by a slip.
 fn is_ours(name: &str) -> bool {
+    let name = name.split_once('[').map_or(name, |(name, _)| name);
+    names().contains(name) || near(name).is_some()
+}
+
+/// The field of a message that was meant where there is no such field, if the name differs from it by a slip.
+pub fn meant_by(error: &ShapeError) -> Option<&'static str> {
+    let name = error.path.rsplit('.').next().unwrap_or_default();
+    near(name).filter(|_| error.expected == NO_SUCH_FIELD)
+}
+
+/// The name of a field that differs from this one by a slip: a letter in three.
+fn near(name: &str) -> Option<&'static str> {
+    let distance = |ours: &&String| strsim::osa_distance(ours, name);
+    let nearest = names().iter().filter(|ours| !ours.is_empty()).min_by_key(distance)?;
+    (distance(&nearest) <= nearest.chars().count() / 3).then_some(nearest.as_str())
+}
+
+fn names() -> &'static BTreeSet<String> {
     static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
-    let names = NAMES.get_or_init(|| {
+    NAMES.get_or_init(|| {
         let mut names = BTreeSet::from([String::new()]);
         add_names(&serde_json::from_str(SCHEMA).unwrap_or_default(), &mut names);
         names
-    });
-    let name = name.split_once('[').map_or(name, |(name, _)| name);
-    let is_near = |ours: &String| strsim::osa_distance(ours, name) <= ours.chars().count() / 3;
-    names.contains(name) || names.iter().any(is_near)
+    })
 }
 
 /// Adds the names of all properties in a JSON schema.
@@ -128,6 +143,15 @@ mod tests {
         }
         assert!(!detail.contains(OWN_NAME), "{detail}");
         assert!(self::detail("nonsense").starts_with("(the whole text): "));
+    }
+
+    #[test]
+    fn a_slip_in_a_field_s_name_is_known() {
+        let body = r#"{"tenant":"acme","to":{"subscripton":"s"},"paylod":3,"colour":1,"ttl":"x"}"#;
+        let refusal = parse(body, QueueKind::Ingest, "id", Timestamp::default()).expect_err("refused");
+        let meant: Vec<_> =
+            refusal.errors.iter().filter_map(|error| Some((error.path.as_str(), meant_by(error)?))).collect();
+        assert_eq!(meant, [("to.subscripton", "subscription"), ("paylod", "payload")], "{refusal}");
     }
 
     #[test]
