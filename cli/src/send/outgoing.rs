@@ -173,15 +173,15 @@ mod tests {
             ": it will be a dead letter (payload_too_large) if the subscription is a browser's";
         const ALL: &str = ": it will be a dead letter (payload_too_large)";
         const EACH: &str = ": each recipient's will be a dead letter (payload_too_large)";
-        let envelope = "payload: 3895 bytes in an envelope for acknowledgements that takes 151 more";
+        let envelope = "payload: 3895 bytes and 170 more for its id, its end and acknowledgements";
         // Of the message's own id the envelope of a recipient's would take 84 bytes less.
         for (to, acks, bytes, warning) in [
             (S1, false, MOST, None),
             (S1, false, MOST + 1, Some(("payload: 3994 bytes", BROWSER))),
-            (S1, true, MOST - 151 - 2, None),
+            (S1, true, MOST - 170 - 2, None),
             (S1, true, MOST - 100, Some((envelope, BROWSER))),
-            (NEWS, true, MOST - 250, None),
-            (NEWS, true, MOST - 150, Some(("payload: ", EACH))),
+            (NEWS, true, MOST - 269, None),
+            (NEWS, true, MOST - 169, Some(("payload: ", EACH))),
             (NEWS, true, MOST, Some(("payload: ", ALL))),
             (r#"{"webhook":{"url":"https://a.example/s3cret"}}"#, false, MOST + 1, None),
         ] {
