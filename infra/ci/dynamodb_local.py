@@ -13,6 +13,7 @@ import hashlib
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -101,6 +102,8 @@ def started(folder, log):
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
+    # So that what is started here ends with this.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         with tempfile.TemporaryFile("w+") as log:
             process, endpoint = started(installed(), log)

@@ -118,7 +118,7 @@ def prepare():
 
 
 def end(process):
-    """Ends LocalStack with what it started: it leads a process group."""
+    """Ends a process, which leads a group, with what it started."""
     for number, limit in ((signal.SIGTERM, END_LIMIT), (signal.SIGKILL, None)):
         try:
             os.killpg(process.pid, number)
@@ -162,18 +162,14 @@ def until_ready(process, endpoint, log):
 
 
 def run(command, endpoint):
-    """The command's exit status. It is asked to end if this script is."""
-    process = subprocess.Popen(command, env={**os.environ, "REDIAL_LOCALSTACK_ENDPOINT": endpoint})
+    """The command's exit status. It is asked to end if this script is, with what it started: it leads a process group."""
+    environment = {**os.environ, "REDIAL_LOCALSTACK_ENDPOINT": endpoint}
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
         return process.wait()
     finally:
         if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(END_LIMIT)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
 
 
 def interrupted(number, _frame):

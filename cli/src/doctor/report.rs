@@ -95,7 +95,8 @@ impl Report {
             }
             Err(AwsError::Failed { words, .. }) => self.fault(
                 format!("{what} cannot be read: {words}"),
-                "try again; if the error persists, check your network and AWS's health dashboard",
+                "try again; if the error persists, check your network and AWS's health dashboard, or for a local stack `redial \
+                 local status`",
             ),
         }
         None

@@ -113,7 +113,7 @@ fn up(other: &OtherEmulator, bootstraps: &Path, state: &Path) -> Command {
 #[tokio::test]
 async fn what_a_killed_emulator_left_at_parts_is_removed() {
     let other = OtherEmulator::start().await;
-    let (bootstraps, folder, elsewhere) = (placeholders(), private(), private());
+    let (bootstraps, folder, elsewhere) = (placeholders(), State(private()), State(private()));
     let stack = parsed(&run(&mut up(&other, bootstraps.path(), folder.path()), "").succeeds());
     assert_eq!(other.names().await.len(), 14);
     let taken = run(&mut up(&other, bootstraps.path(), elsewhere.path()), "").refused_with(1);
@@ -145,7 +145,7 @@ fn roads_need_a_receiver_on_this_machine(state: &Path) {
 #[tokio::test]
 async fn a_part_that_forgot_or_ended_is_reported_and_the_stack_taken_down() {
     let other = OtherEmulator::start().await;
-    let (bootstraps, folder) = (placeholders(), private());
+    let (bootstraps, folder) = (placeholders(), State(private()));
     run(&mut up(&other, bootstraps.path(), folder.path()), "").succeeds();
     let status = || run(&mut unregistered("local status", folder.path()), "").succeeds();
     assert!(status().contains("SQS at http://") && !status().contains("and up again"), "{}", status());
@@ -183,6 +183,21 @@ async fn a_server_that_cannot_be_a_part_is_refused_before_anything_starts() {
     let said = refused("embedded --dynamodb http://localhost:8000", 2);
     assert!(said.contains("--dynamodb: it is an option of --emulator parts"), "{said}");
     assert!(refused("parts", 2).contains("at least one part"));
+}
+
+/// A folder of stacks, of which the one that `up` makes ends with it, also if the test fails.
+struct State(tempfile::TempDir);
+
+impl State {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let _mostly_down = run(&mut unregistered("local down --name shop", self.path()), "");
+    }
 }
 
 fn private() -> tempfile::TempDir {
