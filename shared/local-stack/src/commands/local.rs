@@ -41,7 +41,7 @@ struct Which {
     name: String,
     /// Folder where stacks keep their state [default: target/redial/stacks]
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
 }
 
 /// Starts a stack and leaves it running
@@ -115,7 +115,7 @@ Example:
 pub struct Status {
     /// Folder where stacks keep their state [default: target/redial/stacks]
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
     /// Print one line of JSON for each
     #[arg(long)]
     json: bool,
@@ -151,7 +151,7 @@ impl Up {
     async fn run(self) -> Result<(), Failure> {
         let options = Options {
             name: self.which.name.clone(),
-            state: self.which.state,
+            state: self.which.state_dir,
             emulator: self.deploy_to.emulator(),
             egress_allow: self.egress_allow,
             egress_ca: self.egress_ca,
@@ -177,7 +177,7 @@ impl Up {
 
 impl Down {
     async fn run(self) -> Result<(), Failure> {
-        local::take_down(&self.which.name, self.which.state.as_deref()).await?;
+        local::take_down(&self.which.name, self.which.state_dir.as_deref()).await?;
         say(&format!("{} is down", self.which.name));
         Ok(())
     }
@@ -185,12 +185,12 @@ impl Down {
 
 impl Status {
     fn run(self) -> Result<(), Failure> {
-        let running = local::known(self.state.as_deref())?;
+        let running = local::known(self.state_dir.as_deref())?;
         for stack in &running {
             if self.json {
                 print(&serde_json::to_string(stack)?)?;
             } else {
-                let are_hosted = local::are_functions_hosted(stack, self.state.as_deref())?;
+                let are_hosted = local::are_functions_hosted(stack, self.state_dir.as_deref())?;
                 show(&stack.name, &stack.stack, are_hosted)?;
             }
         }
@@ -203,7 +203,7 @@ impl Status {
 
 impl Env {
     fn run(self) -> Result<(), Failure> {
-        let known = local::find(&self.which.name, self.which.state.as_deref())?;
+        let known = local::find(&self.which.name, self.which.state_dir.as_deref())?;
         print(&environment(&known))?;
         Ok(())
     }
