@@ -38,6 +38,7 @@ mod tail;
 mod vapid;
 mod verify;
 mod webhooks;
+mod when;
 
 pub(crate) use redial_console::{duration, failure, input, table, terminal};
 #[cfg(feature = "local")]

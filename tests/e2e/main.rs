@@ -3,6 +3,7 @@
 mod audiences;
 mod batches;
 mod browser;
+mod by_state;
 mod calls;
 mod cancel;
 mod cost;

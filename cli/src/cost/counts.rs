@@ -20,8 +20,12 @@ pub const FIRST_ATTEMPT: Counts = Counts { sqs_requests: 3, write_units: 10, rea
 /// another need an update of it for each wave.
 pub const RECORD_OF_SUCCESSES: u32 = 1;
 
-/// Ten retries: the attempt that failed is recorded by itself, sent to the retry queue, and then the same again.
-pub const RETRY: Counts = Counts { write_units: 20, ..FIRST_ATTEMPT };
+/// Ten entries that come to a state that can be asked for, or leave it: each is written to the index by state, or removed from it.
+pub const INDEXED: u32 = 10;
+
+/// Ten retries: the attempt that failed is recorded by itself, sent to the retry queue, and then the same again. Meanwhile the entry is in the
+/// index by state.
+pub const RETRY: Counts = Counts { write_units: 20 + 2 * INDEXED, ..FIRST_ATTEMPT };
 
 /// What ten long waits need besides their retries: parked, read and deleted again. The release sends them to the retry queue
 /// instead of the attempt. One unit more counts them for their tenant's quota.
@@ -56,7 +60,8 @@ pub const RECIPIENT_LOG_BYTES: u32 = 30;
 
 /// What ten dead letters need besides the attempts that they end. References: sent to the dead-letter queue, received, deleted.
 /// Bodies: stored, and deleted by the sweep. Descriptions: stored; DynamoDB deletes them for free. Each item is in one index, too,
-/// so each of these is two units. Each end is recorded by itself, and one unit more counts the bodies for their tenant's quota. Not
+/// so each of these is two units. Each end is recorded by itself, and is in the index by state, and one unit more counts the bodies for their tenant's quota. Not
 /// counted: the item that lists a tenant's days with dead letters, written once per worker, and the sweep's own queries, which run
 /// without dead letters, too.
-pub const DEAD_LETTER: Counts = Counts { sqs_requests: 3, write_units: 71, read_units: 0, invocations: 1 };
+pub const DEAD_LETTER: Counts =
+    Counts { sqs_requests: 3, write_units: 71 + INDEXED, read_units: 0, invocations: 1 };

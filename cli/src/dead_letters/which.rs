@@ -12,7 +12,7 @@ use redial_core::{
     time::Timestamp,
 };
 
-use crate::{arguments, duration, failure::Failure};
+use crate::{arguments, failure::Failure, when::When};
 
 /// How far back a command looks by default: most policies keep descriptions for this time.
 const DEFAULT_SINCE: Duration = Duration::from_secs(14 * 86_400);
@@ -72,35 +72,6 @@ impl Filter {
     /// The part that the index can search by.
     pub(super) fn scope(&self, after: Option<Position>) -> Scope {
         Scope { tenant: self.which.tenant.clone(), since: self.since, until: self.until, after }
-    }
-}
-
-/// A point in time, as it was given.
-#[derive(Clone, Debug)]
-enum When {
-    Back(Duration, String),
-    At(Timestamp),
-}
-
-impl When {
-    fn parse(text: &str) -> Result<Self, &'static str> {
-        let back = duration::parse(text).map(|back| Self::Back(back, text.to_owned()));
-        back.or_else(|| Timestamp::parse_rfc3339(text).map(Self::At))
-            .ok_or("a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z")
-    }
-
-    fn resolve(&self, now: Timestamp) -> Timestamp {
-        match self {
-            Self::Back(back, _) => now.minus(*back),
-            Self::At(at) => *at,
-        }
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::Back(_, text) => text.clone(),
-            Self::At(at) => at.to_rfc3339(),
-        }
     }
 }
 

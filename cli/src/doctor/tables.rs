@@ -33,7 +33,12 @@ struct Table {
 }
 
 static TABLES: [Table; 6] = [
-    Table { name: "deliveries", deployed_as: |it| &it.tables.deliveries, indexes: &[], expires: true },
+    Table {
+        name: "deliveries",
+        deployed_as: |it| &it.tables.deliveries,
+        indexes: &["by_state"],
+        expires: true,
+    },
     Table {
         name: "subscriptions",
         deployed_as: |it| &it.tables.subscriptions,
@@ -268,7 +273,7 @@ mod tests {
                 "warning: DynamoDB throttled 0 reads and 7 writes of the table of deliveries within the last hour",
             ),
             (
-                Some((4, 5)),
+                Some((6, 5)),
                 "fault: DynamoDB throttled 7 reads and 0 writes of the index failing_by_tenant of the table of \
                  subscriptions within the last hour, some of them within ten minutes: messages are late",
             ),

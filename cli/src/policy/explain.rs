@@ -38,7 +38,7 @@ pub(crate) struct Explain {
     #[arg(value_name = "MESSAGE")]
     file: PathBuf,
     /// Read no stack: as if nothing were stored, and a subscription were a browser's
-    #[arg(long, conflicts_with_all = ["stack", "local", "state"])]
+    #[arg(long, conflicts_with_all = ["stack", "local", "state_dir"])]
     offline: bool,
     #[command(flatten)]
     on: OnStack,

@@ -27,7 +27,7 @@ pub(crate) use target::{Target, TargetError};
 pub(crate) struct TargetArgs {
     /// A stack deployed to AWS, by its name in CloudFormation
     #[arg(long, value_name = "NAME")]
-    #[cfg_attr(feature = "local", arg(conflicts_with_all = ["local", "state"]))]
+    #[cfg_attr(feature = "local", arg(conflicts_with_all = ["local", "state_dir"]))]
     stack: Option<String>,
     /// A stack on this machine, by its name [default: the one that is up]
     #[cfg(feature = "local")]
@@ -42,7 +42,7 @@ pub(crate) struct TargetArgs {
     /// Folder that local stacks keep their state in [default: target/redial/stacks]
     #[cfg(feature = "local")]
     #[arg(long, value_name = "DIR")]
-    state: Option<std::path::PathBuf>,
+    state_dir: Option<std::path::PathBuf>,
 }
 
 impl TargetArgs {
@@ -58,7 +58,7 @@ impl TargetArgs {
         }
         #[cfg(feature = "local")]
         return on_this_machine::find(
-            self.state.as_deref(),
+            self.state_dir.as_deref(),
             self.local.as_deref().filter(|name| !name.is_empty()),
         )
         .await;

@@ -1,36 +1,57 @@
-//! `redial status`: one delivery, `redial status ID --tenant T`, or the whole stack, `redial status --summary`.
+//! `redial status`: one delivery, `redial status ID --tenant T`; a tenant's deliveries in a state, `redial status --state S --tenant T`; or
+//! the whole stack, `redial status --summary`.
 
 mod delivery;
+mod listing;
 mod summary;
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use clap::Args;
-use redial_core::identity::DeliveryId;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use redial_adapters::system::System;
+use redial_core::{
+    identity::{DeliveryId, Tenant},
+    ledger::listing::Filter,
+};
+use redial_engine::ports::Clock as _;
 
 pub(crate) use self::delivery::standing;
 
-use self::delivery::Standing;
+use self::{delivery::Standing, listing::ByState};
 use crate::{
     arguments,
     failure::Failure,
     stack::{Target, TargetArgs},
     terminal::{print, print_lines},
+    when::When,
 };
 
 /// Pauses between two reads with `--wait`: short ones first.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
+/// How many deliveries `--state` lists, and usually.
+const LISTED: RangeInclusive<u64> = 1..=10_000;
+const USUALLY_LISTED: u64 = 50;
+
+/// How far back `--state` looks without `--since`.
+const LISTED_SINCE: Duration = Duration::from_secs(86_400);
+
 /// The period of `--watch`.
 const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 
-/// Shows the state of a delivery, or with --summary of the whole stack
+/// Shows the state of a delivery, of all in a state, or with --summary of the whole stack
 ///
 /// ID is what `redial send` printed: the message's own id, the one that follows from its idempotency key, or the SQS
-/// MessageId. A delivery is recorded from its first attempt on, and for 15 days after its last change; a message that could
+/// MessageId. A delivery is recorded as soon as a worker has received its message, if it has to wait with what holds it back and until when, and
+/// for 15 days after its last change; a message that could
 /// not be parsed has only a dead letter. Whether it was displayed, clicked or closed is shown if the message requested
 /// acknowledgements and the user's browser sent them; such a delivery is recorded for at least a week after its TTL.
+///
+/// --state lists a tenant's deliveries that wait for a retry, were held back, or have ended otherwise than by a success, the latest first, with
+/// where each is. parked are those whose wait is longer than 15 minutes. What succeeds at once is never listed. The list may be a moment
+/// behind. It reads an index, which costs half a read unit for each of its 16 partitions and half a unit for each delivery.
 ///
 /// --summary shows the messages that wait, are in flight and are delayed on each queue of both lanes, and the age of the oldest;
 /// parked messages, by when they are due, LATE those that are more than two minutes overdue, and ORIGIN those that an open
@@ -53,6 +74,8 @@ Examples:
   redial status order-17 --tenant acme
   redial status order-17 --tenant acme --wait 60 --json | jq -r .state
   redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown --stack redial
+  redial status --state retrying --tenant acme --since 1h
+  redial status --state failed --tenant acme --json | jq -r .id
   redial status --summary --watch 10
   redial status --summary --json --stack redial | jq '.ok, .findings'")]
 pub(crate) struct Status {
@@ -60,7 +83,7 @@ pub(crate) struct Status {
     #[arg(
         value_name = "ID",
         value_parser = arguments::delivery,
-        required_unless_present = "summary",
+        required_unless_present_any = ["summary", "state"],
         // An id may begin with a hyphen.
         allow_hyphen_values = true
     )]
@@ -74,8 +97,17 @@ pub(crate) struct Status {
     /// Wait until the delivery has ended, at most this long
     #[arg(long, value_name = "SECONDS")]
     wait: Option<u64>,
+    /// List the deliveries in this state instead of one: retrying, parked, deferred, gone, expired, failed, failed_no_retries or cancelled
+    #[arg(long, value_name = "STATE", value_parser = states(), hide_possible_values = true, conflicts_with_all = ["id", "wait"])]
+    state: Option<Filter>,
+    /// That came to their state at or after: a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z [default: 1d]
+    #[arg(long, value_name = "AGO|TIME", value_parser = When::parse, requires = "state")]
+    since: Option<When>,
+    /// How many deliveries at most [default: 50]
+    #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u64).range(LISTED))]
+    limit: Option<u64>,
     /// Show the whole stack instead of a delivery
-    #[arg(long, conflicts_with_all = ["id", "tenant", "wait"])]
+    #[arg(long, conflicts_with_all = ["id", "tenant", "wait", "state"])]
     summary: bool,
     /// Repeat the summary at this interval, until Ctrl-C
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["id", "tenant", "wait"],
@@ -88,9 +120,25 @@ pub(crate) struct Status {
     target: TargetArgs,
 }
 
+/// The states that can be listed, by their labels.
+fn states() -> impl clap::builder::TypedValueParser<Value = Filter> {
+    let labels = PossibleValuesParser::new(Filter::ALL.map(Filter::label));
+    labels.map(|label| Filter::from_label(&label).expect("invariant: it is one of the labels"))
+}
+
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let Self { id, tenant, json, wait, summary: _, watch, all, target } = self;
+        let Self { id, tenant, json, wait, state, since, limit, summary: _, watch, all, target } = self;
+        if let Some(filter) = state {
+            let tenant = tenant.as_deref().and_then(Tenant::parse).ok_or_else(|| {
+                Failure::input("--tenant: expected a tenant: _unknown has no deliveries, only dead letters")
+            })?;
+            let now = System.now();
+            let since = since.map_or(now.minus(LISTED_SINCE), |since| since.resolve(now));
+            let limit = usize::try_from(limit.unwrap_or(USUALLY_LISTED)).unwrap_or(usize::MAX);
+            let listing = ByState { filter, tenant, since, limit, json };
+            return listing.run(&target.resolve().await?).await;
+        }
         match (id, tenant) {
             (Some(id), Some(tenant)) => {
                 let delivery = Delivery { id, tenant, json, target: target.resolve().await? };
@@ -151,8 +199,7 @@ impl Delivery {
             Some(standing) => print_lines(standing.lines())?,
             None => {
                 return Err(Failure::reported(&format!(
-                    "the delivery {}#{} is unknown:\n  it was not attempted yet (on its queue, or parked for its deliver_at), \
-                     never sent, or has expired",
+                    "the delivery {}#{} is unknown:\n  no worker has received it yet, it was never sent, or has expired",
                     self.tenant, self.id
                 )));
             }

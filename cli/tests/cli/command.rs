@@ -70,7 +70,7 @@ pub(crate) fn redial(arguments: impl AsRef<str>) -> Command {
 
 pub(crate) fn unregistered(arguments: impl AsRef<str>, folder: &Path) -> Command {
     let mut command = redial(arguments);
-    command.arg("--state").arg(folder.join("state"));
+    command.arg("--state-dir").arg(folder.join("state"));
     command
 }
 
@@ -145,7 +145,7 @@ pub(crate) trait OnStack {
 impl OnStack for TestStack {
     fn command(&self, arguments: impl AsRef<str>) -> Command {
         let mut command = redial(arguments);
-        command.arg("--state").arg(self.state()).env("XDG_STATE_HOME", self.folder().join("xdg"));
+        command.arg("--state-dir").arg(self.state()).env("XDG_STATE_HOME", self.folder().join("xdg"));
         command
     }
 }

@@ -186,8 +186,8 @@ async fn a_stack_s_folder_that_others_may_enter_is_refused() {
     let refused = Stack::up(options).await.expect_err("another user could put a folder in its place");
     assert!(matches!(&refused, LocalError::Exposed { path, .. } if path == state.path()), "{refused}");
     for command in ["local status", "local env --name shop", "local down --name shop", "doctor"] {
-        let said = run(redial(command).arg("--state").arg(state.path()), "").ends_with(1);
-        assert!(said.contains("mode 0777") && said.contains("--state"), "{command}: {said}");
+        let said = run(redial(command).arg("--state-dir").arg(state.path()), "").ends_with(1);
+        assert!(said.contains("mode 0777") && said.contains("--state-dir"), "{command}: {said}");
     }
 }
 

@@ -34,6 +34,11 @@ const ON_A_STACK: &str = "
     policy: set --tenant acme no-such | set --tenant Acme otp | set --tenant acme --topic= otp | set otp
     send: | /nowhere/messages.json | - --stack a --local b
     status: | d1 | --tenant acme | d1 --tenant Acme | d1 --tenant acme --summary
+    status: --state retrying => --tenant
+    status: --state sent --tenant acme => retrying
+    status: d1 --state retrying --tenant acme | --state retrying --tenant acme --summary
+    status: --state retrying --tenant acme --since soon | --since 1h --tenant acme
+    status: --state retrying --tenant acme --limit 0 | --state retrying --tenant _unknown
     status: --summary --wait 5 | --summary --watch 0 | d1 --tenant acme --watch 5 | d1 --tenant acme --all
     subscriptions: list --tenant acme | list --failing | list --failing --tenant Acme
     subscriptions: enable --tenant acme | enable hooks
@@ -67,7 +72,7 @@ const ON_A_STACK: &str = "
     vapid: retire k1 => --yes
 ";
 
-/// The same of commands that need no stack, or run without `--state`.
+/// The same of commands that need no stack, or run without `--state-dir`.
 const WITHOUT_A_STACK: &str = "
     cost: --dead-letter-rate -1
     policy: show web_push => web-push, or a file such as ./mine.json

@@ -4,7 +4,7 @@
 //! caller. Lambda writes the context, and no caller can change it.
 //!
 //! Callers control everything else, and lambda_http expects some of it to be well-formed: it panics on an invalid `Host` or query. So a
-//! clean event is built first, from the parts that the API reads: method, path, valid headers, body, and the caller's ARN.
+//! clean event is built first, from the parts that the API reads: method, path, a plain query, valid headers, body, and the caller's ARN.
 
 use axum::Router;
 use axum::body::Body;
@@ -45,11 +45,12 @@ pub(crate) fn sanitized(event: &Value) -> Value {
     let method =
         text("/requestContext/http/method").filter(|method| Method::from_bytes(method.as_bytes()).is_ok());
     let (path, method) = path.zip(method).unwrap_or(("/", "GET"));
+    let query = text("/rawQueryString").filter(|query| is_plain(query)).unwrap_or_default();
     let iam = text("/requestContext/authorizer/iam/userArn").map(|arn| json!({"iam": {"userArn": arn}}));
     json!({
         "version": "2.0",
         "rawPath": path,
-        "rawQueryString": "",
+        "rawQueryString": query,
         "headers": headers,
         "requestContext": {
             "stage": "$default",
@@ -60,6 +61,12 @@ pub(crate) fn sanitized(event: &Value) -> Value {
         "body": text("/body"),
         "isBase64Encoded": event["isBase64Encoded"] == true,
     })
+}
+
+/// Whether a query string has no character but those that parameters of the API are written with. Another one is left out.
+fn is_plain(query: &str) -> bool {
+    let is_of_it = |c: u8| c.is_ascii_alphanumeric() || b"-._~%=&:/+".contains(&c);
+    query.len() <= LONGEST_PATH && query.bytes().all(is_of_it)
 }
 
 fn header((name, value): (&String, &Value)) -> Option<(String, Value)> {
@@ -136,11 +143,28 @@ mod tests {
         assert!(!request.headers().contains_key("x-b") && !request.headers().contains_key("host"));
     }
 
+    #[test]
+    fn a_plain_query_is_unchanged_and_another_is_left_out() {
+        let query = |query: &str| {
+            let request = request(&event("/v1/messages", query, "GET", &json!({}), &Value::Null));
+            request.uri().query().map(str::to_owned)
+        };
+        for plain in [
+            "state=retrying",
+            "state=failed&since=2026-11-21T10:05:00Z&after=2026-11-21T10:05:00.000Z%2Forder-17",
+        ] {
+            assert_eq!(query(plain).as_deref(), Some(plain));
+        }
+        for other in ["state={}", "state=a b", "state=\u{e9}", &"a".repeat(LONGEST_PATH + 1)] {
+            assert_eq!(query(other), None, "{other:.20}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn any_event_becomes_a_request(
-            path in "(/[^#]{0,30}|.{0,30})", query in ".{0,30}", method in "([A-Z]{1,9}|.{0,9})",
+            path in "(/[^#]{0,30}|.{0,30})", query in "([-a-z0-9._~%=&:/+]{0,30}|.{0,30})", method in "([A-Z]{1,9}|.{0,9})",
             names in prop::collection::vec("(host|x-forwarded-proto|cookie|[a-z-]{1,9}|.{0,9})", 0..5), value in ".{0,30}",
         ) {
             let headers: Value = names.into_iter().map(|name| (name, Value::from(value.as_str()))).collect();

@@ -9,15 +9,16 @@ use redial_engine::ports::HttpApi;
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};
-use crate::routes::{acks, health, list_keys, messages, subscriptions, tokens};
+use crate::routes::{acks, health, list_keys, listing, messages, subscriptions, tokens};
 use crate::{cors, journal};
 
 /// Method, path with the names of parameters in braces, and handler.
 pub type Route<E> = (&'static str, &'static str, MethodRouter<Arc<App<E>>>);
 
-pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 11] {
+pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 12] {
     [
         ("POST", "/v1/messages", post(messages::send)),
+        ("GET", "/v1/messages", get(listing::list)),
         ("GET", "/v1/messages/{id}", get(messages::get)),
         ("DELETE", "/v1/messages/{id}", delete(messages::cancel)),
         ("PUT", "/v1/subscriptions", put(subscriptions::create)),

@@ -12,6 +12,7 @@ use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::batch;
 use redial_core::ledger::cancel::{self, Decision};
+use redial_core::ledger::listing::{self, Position};
 use redial_core::ledger::{Cancellation, Entry};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
@@ -73,7 +74,7 @@ async fn resolved(table: &Table, stored: &Entry, now: Timestamp) -> Result<Entry
 async fn exchange(table: &Table, judged: &Entry, cancelled: &Entry) -> Result<bool, PortError> {
     let reason = cancelled.reason.map_or("", |reason| reason.label());
     let expression = "SET #state = :cancelled, reason = :reason, source_message = :none, in_doubt = :doubt, \
-                      updated_at = :now, expires_at = :end REMOVE not_before";
+                      updated_at = :now, expires_at = :end, found_by = :by, found_at = :at REMOVE not_before";
     let condition = "#state = :state AND lineage = :lineage AND attempt = :attempt AND lease_token = :token \
                      AND lease_until = :until";
     let values = [
@@ -83,6 +84,8 @@ async fn exchange(table: &Table, judged: &Entry, cancelled: &Entry) -> Result<bo
         (":doubt", AttributeValue::Bool(cancelled.in_doubt)),
         (":now", ms(cancelled.updated_at)),
         (":end", expiry(cancelled.expires_at)),
+        (":by", s(listing::partition_of(&judged.key, cancelled.state))),
+        (":at", s(position(cancelled).to_sort())),
         (":state", s(judged.state.label())),
         (":lineage", n(judged.turn.lineage.0)),
         (":attempt", n(judged.turn.attempt.0)),
@@ -98,13 +101,13 @@ async fn put(table: &Table, forgotten: Option<&Entry>, cancelled: &Entry) -> Res
     let Entry { key, turn, lease_until, created_at, .. } = cancelled;
     let acks = AckEvent::ALL.map(acks_dynamo::attribute);
     let later = ["channel", "endpoint_hash", "subscription", "place", "status", "not_sent", "provider_word"];
-    let rest = ["headers", "not_before", "in_doubt"];
+    let rest = ["headers", "not_before", "held_by", "in_doubt"];
     let removed: Vec<&str> = ATTEMPTS.into_iter().chain(acks).chain(later).chain(rest).collect();
     let removed: Vec<String> = removed.into_iter().map(|name| format!("#{name}")).collect();
     let expression = format!(
         "SET tenant = :tenant, #id = :id, #state = :cancelled, reason = :reason, lineage = :lineage, attempt = :attempt, \
          fingerprint = :print, lease_token = :token, lease_until = :until, source_message = :none, created_at = :made, \
-         updated_at = :made, expires_at = :end REMOVE {}",
+         updated_at = :made, expires_at = :end, found_by = :by, found_at = :at REMOVE {}",
         removed.join(", ")
     );
     let values = [
@@ -120,6 +123,8 @@ async fn put(table: &Table, forgotten: Option<&Entry>, cancelled: &Entry) -> Res
         (":none", s("")),
         (":made", ms(*created_at)),
         (":end", expiry(cancelled.expires_at)),
+        (":by", s(listing::partition_of(key, cancelled.state))),
+        (":at", s(position(cancelled).to_sort())),
     ];
     let update = table.update(entry_key(key), expression, values);
     let update = match forgotten {
@@ -130,6 +135,11 @@ async fn put(table: &Table, forgotten: Option<&Entry>, cancelled: &Entry) -> Res
             .expression_attribute_values(":was", expiry(forgotten.expires_at)),
     };
     Ok(briefly("UpdateItem", table.send(update)).await?.is_done())
+}
+
+/// Its place among those that were cancelled.
+fn position(cancelled: &Entry) -> Position {
+    Position { at: cancelled.updated_at, id: cancelled.key.id.clone() }
 }
 
 #[cfg(test)]

@@ -9,16 +9,19 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
 use redial_core::identity::{DeliveryKey, IdSource, Turn};
+use redial_core::ledger::listing::Listing;
 use redial_core::ledger::{Ask, Cancellation, PastAttempt, State, expires_at};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock as _, Deliveries, DeliveryRecord, Inserted, NewDelivery, PortError};
+use redial_engine::ports::{
+    Clock as _, Deliveries, DeliveryRecord, Inserted, Listed, NewDelivery, PortError,
+};
 
 use crate::delivery_item::{ATTEMPTS, asked, entry, entry_key, identity};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, ms, s};
 use crate::table::{Statement, Table, on_a_table};
-use crate::{acks_dynamo, aws_error, batches_dynamo, cancel_dynamo};
+use crate::{acks_dynamo, aws_error, batches_dynamo, by_state_dynamo, cancel_dynamo};
 
 /// The lease token of an entry that no worker has claimed.
 const UNCLAIMED: &str = "front-door";
@@ -99,6 +102,19 @@ impl Deliveries for DynamoDeliveries {
 
     async fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> Result<Cancellation, PortError> {
         cancel_dynamo::cancel(&self.table, key, now).await
+    }
+
+    async fn list(&self, listing: &Listing) -> Result<Listed, PortError> {
+        let (keys, next) = by_state_dynamo::page(&self.table, listing).await?;
+        let now = System.now();
+        let mut records = Vec::with_capacity(keys.len());
+        for item in self.items(&keys).await {
+            let Some(record) = item?.as_ref().and_then(known) else { continue };
+            if listing.filter.finds(&record.entry) && !record.entry.is_forgotten(now) {
+                records.push(record);
+            }
+        }
+        Ok(Listed { records, next })
     }
 
     async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {

@@ -3,7 +3,9 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
+use redial_core::ledger::HeldBy;
 use redial_core::ledger::history::KEPT;
+use redial_core::ledger::listing::{self, Position};
 use redial_core::ledger::{Ask, Entry, PastAttempt, Record, State};
 use redial_core::outcome::NotSent;
 use redial_core::reason::Reason;
@@ -54,7 +56,33 @@ pub(crate) fn recorded(record: &Record) -> Fields {
         sets.push(("in_doubt", AttributeValue::Bool(true)));
     }
     sets.extend(past_attempt(record));
+    // The claim has removed those of the state before.
+    sets.extend(found(&record.key, record.state, record.now).into_iter().flatten());
     sets
+}
+
+/// What holds a delivery back, with the time until which it does: once the entry names another time, something else does.
+pub(crate) fn held(by: HeldBy, until: Timestamp) -> AttributeValue {
+    s(format!("{by} {}", until.as_ms()))
+}
+
+fn held_by(text: &str, not_before: Timestamp) -> Option<HeldBy> {
+    let (by, until) = text.split_once(' ')?;
+    HeldBy::from_label(by).filter(|_| until.parse() == Ok(not_before.as_ms()))
+}
+
+/// The attributes of an entry's place in the index by state: absent while its state is not listed.
+pub(crate) const FOUND: [&str; 2] = ["found_by", "found_at"];
+
+/// The place in that index of an entry that came to its state at `now`; `None` if that is not listed.
+pub(crate) fn found(
+    key: &DeliveryKey,
+    state: State,
+    now: Timestamp,
+) -> Option<[(&'static str, AttributeValue); 2]> {
+    let position = || Position { at: now, id: key.id.clone() };
+    let [by, at] = FOUND;
+    state.is_listed().then(|| [(by, s(listing::partition_of(key, state))), (at, s(position().to_sort()))])
 }
 
 /// The attribute of its attempt in a delivery's history, if it made one.
@@ -119,6 +147,7 @@ pub fn entry(item: &Item) -> Option<Entry> {
         not_sent: item.text("not_sent").and_then(NotSent::from_label),
         provider_word: item.text("provider_word").map(str::to_owned),
         not_before: item.time("not_before"),
+        held_by: item.text("held_by").and_then(|text| held_by(text, item.time("not_before")?)),
         in_doubt: item.truth("in_doubt"),
         created_at: item.time("created_at")?,
         updated_at: item.time("updated_at")?,

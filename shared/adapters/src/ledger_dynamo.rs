@@ -14,23 +14,26 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::ack::AckEvent;
 use redial_core::identity::{Attempt, DeliveryKey, Turn};
 use redial_core::ledger::batch::{self, Batch, Together};
+use redial_core::ledger::hold::Hold;
 use redial_core::ledger::{Entry, Fence, Judgement, Record, State, claim, judge};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
-use crate::delivery_item::{ATTEMPTS, Fields, asked, entry, entry_key, identity, past_attempt, recorded};
+use crate::delivery_item::{
+    ATTEMPTS, FOUND, Fields, asked, entry, entry_key, found, identity, past_attempt, recorded,
+};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{expiry, n, or_null, s};
 use crate::table::{Statement, Table, on_a_table};
-use crate::{acks_dynamo, aws_error, batches_dynamo};
+use crate::{acks_dynamo, aws_error, batches_dynamo, holds_dynamo};
 
 /// How often a claim is judged again while other workers keep changing its item; after that the message returns to its queue.
 const ROUNDS: usize = 4;
 
 /// The attributes that an entry has only after a record, besides its history.
-const OF_A_RECORD: [&str; 7] =
-    ["reason", "status", "not_sent", "provider_word", "headers", "not_before", "in_doubt"];
+const OF_A_RECORD: [&str; 8] =
+    ["reason", "status", "not_sent", "provider_word", "headers", "not_before", "held_by", "in_doubt"];
 
 /// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
@@ -81,7 +84,7 @@ impl DynamoLedger {
         sets.retain(|(name, _)| *name != "pk");
         let acks = AckEvent::ALL.map(acks_dynamo::attribute);
         let later = acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription"]);
-        let mut removes: Vec<&str> = ATTEMPTS.into_iter().chain(later).collect();
+        let mut removes: Vec<&str> = ATTEMPTS.into_iter().chain(later).chain(FOUND).collect();
         removes.retain(|name| sets.iter().all(|(set, _)| set != name));
         let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
         conditions.push(("lease_token", s(&stored.lease_token)));
@@ -109,7 +112,9 @@ impl DynamoLedger {
         }
         let mut conditions = as_it_was(&claim.ask.key, turn, state);
         conditions.extend(lease_token.map(|token| ("lease_token", s(token))));
-        Statement::update(self.table.name(), sets, &[], conditions)
+        // An attribute of an index is removed, and never set to NULL.
+        let leaves = state.is_listed() && !claim.ask.state.is_listed();
+        Statement::update(self.table.name(), sets, if leaves { &FOUND } else { &[] }, conditions)
     }
 
     /// Writes down which message has met a cancellation, and what is known of the delivery by it.
@@ -268,6 +273,10 @@ impl Ledger for DynamoLedger {
         answers.into_iter().map(|answer| answer.unwrap_or_else(contended)).collect()
     }
 
+    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<(), PortError>> {
+        holds_dynamo::note(&self.table, &holds, now).await
+    }
+
     async fn record(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
         let together = Together::of(&records).filter(|_| !self.is_single);
         let is_listed = |at| together.as_ref().is_some_and(|it| it.successes.contains_key(&at));
@@ -338,6 +347,7 @@ fn claimed(claim: &Claim, now: Timestamp) -> Fields {
     fields.push(("channel", s(claim.channel.label())));
     fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
     fields.extend(reason.map(|reason| ("reason", s(reason.label()))));
+    fields.extend(found(&claim.ask.key, claim.ask.state, now).into_iter().flatten());
     fields
 }
 

@@ -12,6 +12,7 @@ pub mod webhook_sender;
 
 // The process: time, configuration, log lines, errors.
 pub mod aws;
+mod by_state_dynamo;
 mod cache;
 mod cancel_dynamo;
 pub mod config;
@@ -33,6 +34,7 @@ pub mod control_dynamo;
 pub mod dead_letters_dynamo;
 pub mod deliveries_dynamo;
 pub mod delivery_item;
+mod holds_dynamo;
 pub mod ledger_dynamo;
 pub mod outbox_sqs;
 mod pages_dynamo;

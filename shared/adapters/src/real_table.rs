@@ -136,6 +136,13 @@ impl RealTables {
                 "KeySchema": [key("failing_tenant", "HASH"), key("failing_since", "RANGE")],
             }]);
         }
+        if table == WITHOUT_SORT_KEY {
+            attributes.extend([attribute("found_by", "S"), attribute("found_at", "S")]);
+            request["GlobalSecondaryIndexes"] = json!([{
+                "IndexName": "by_state", "Projection": {"ProjectionType": "KEYS_ONLY"},
+                "KeySchema": [key("found_by", "HASH"), key("found_at", "RANGE")],
+            }]);
+        }
         request["AttributeDefinitions"] = attributes.into();
         self.call("CreateTable", &request).expect("a table");
     }

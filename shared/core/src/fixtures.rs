@@ -106,6 +106,7 @@ pub(crate) fn entry(now: Timestamp) -> Entry {
         not_sent: None,
         provider_word: None,
         not_before: None,
+        held_by: None,
         in_doubt: false,
         created_at: now,
         updated_at: now,

@@ -6,12 +6,13 @@ use redial_core::access::{ApiKeyId, Credential, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::cancel::{self, Decision};
+use redial_core::ledger::listing::{Listing, MOST, Position as Place};
 use redial_core::ledger::{self, Cancellation, expires_at};
 use redial_core::page::Position;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, OnPage,
-    Pages, PortError, PublicKey, PublicKeys,
+    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, Listed, NewDelivery,
+    OnPage, Pages, PortError, PublicKey, PublicKeys,
 };
 
 use super::effects::assert_distinct;
@@ -57,17 +58,44 @@ impl Deliveries for Memory {
         }
     }
 
-    async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {
-        self.effect("find_delivery", |state| {
-            let acknowledged = |event| state.acknowledged.get(&(key.clone(), event)).map(|at| (event, *at));
-            Some(DeliveryRecord {
-                entry: state.ledger.get(key).filter(|entry| !entry.is_forgotten(state.now))?,
-                channel: None,
-                attempts: state.attempts.get(key).cloned().unwrap_or_default(),
-                acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
-            })
+    async fn list(&self, listing: &Listing) -> Result<Listed, PortError> {
+        self.effect("list", |state| {
+            let position = |entry: &ledger::Entry| Place { at: entry.updated_at, id: entry.key.id.clone() };
+            let is_wanted = |entry: &ledger::Entry| {
+                entry.key.tenant == listing.tenant
+                    && listing.filter.finds(entry)
+                    && !entry.is_forgotten(state.now)
+                    && entry.updated_at >= listing.since
+                    && listing.after.as_ref().is_none_or(|after| position(entry) < *after)
+            };
+            let mut found: Vec<ledger::Entry> = state.ledger.values().filter(is_wanted).collect();
+            found.sort_by_key(|entry| std::cmp::Reverse(position(entry)));
+            let limit = listing.limit.clamp(1, MOST);
+            let has_more = found.len() > limit;
+            found.truncate(limit);
+            let next = found.last().filter(|_| has_more).map(position);
+            Listed { records: found.into_iter().map(|entry| record(state, entry)).collect(), next }
         })
         .await
+    }
+
+    async fn find(&self, key: &DeliveryKey) -> Result<Option<DeliveryRecord>, PortError> {
+        self.effect("find_delivery", |state| {
+            let entry = state.ledger.get(key).filter(|entry| !entry.is_forgotten(state.now))?;
+            Some(record(state, entry))
+        })
+        .await
+    }
+}
+
+fn record(state: &State, entry: ledger::Entry) -> DeliveryRecord {
+    let key = entry.key.clone();
+    let acknowledged = |event| state.acknowledged.get(&(key.clone(), event)).map(|at| (event, *at));
+    DeliveryRecord {
+        channel: None,
+        attempts: state.attempts.get(&key).cloned().unwrap_or_default(),
+        acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
+        entry,
     }
 }
 
@@ -106,6 +134,7 @@ fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted 
         not_sent: None,
         provider_word: None,
         not_before: delivery.not_before,
+        held_by: None,
         in_doubt: false,
         created_at: now,
         updated_at: now,

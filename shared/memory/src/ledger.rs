@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::batch::{self, Together};
+use redial_core::ledger::hold::Hold;
 use redial_core::ledger::{self, Ask, Entry, Fence, Judgement, PastAttempt, Record, expires_at, judge};
 use redial_core::policy::TenantPolicies;
 use redial_core::time::Timestamp;
@@ -41,6 +42,25 @@ impl Ledger for Memory {
             }
         }
         answers.into_iter().map(|answer| answer.expect("each is answered")).collect()
+    }
+
+    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<(), PortError>> {
+        assert_distinct(holds.iter().map(|hold| &hold.key));
+        let key = |hold: &Hold| Some(hold.key.to_string());
+        self.effect_on_each_at("hold", holds, key, |state, hold| {
+            let stored = state.ledger.own(&hold.key).filter(|stored| !stored.is_forgotten(now)).cloned();
+            let noted = match stored {
+                Some(stored) => hold.noted(stored, now),
+                None => hold.makes_an_entry().then(|| {
+                    state.delete(&Row::Entry(hold.key.clone()));
+                    hold.entry(now)
+                }),
+            };
+            if let Some(noted) = noted {
+                state.ledger.insert(hold.key, noted);
+            }
+        })
+        .await
     }
 
     async fn record_carried(&self, records: Vec<Record>) -> Vec<Result<Fence, PortError>> {
@@ -211,6 +231,7 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         not_sent: None,
         provider_word: None,
         not_before: None,
+        held_by: None,
         in_doubt: in_doubt || was_in_doubt,
         created_at: stored.map_or(now, |entry| entry.created_at),
         updated_at: now,

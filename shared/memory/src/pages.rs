@@ -51,6 +51,7 @@ impl StoredPage {
             not_sent: None,
             provider_word: None,
             not_before: None,
+            held_by: None,
             in_doubt: false,
             created_at: *claimed_at,
             updated_at: sent_at.get(&place).copied().unwrap_or(*claimed_at),

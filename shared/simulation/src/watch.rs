@@ -118,6 +118,8 @@ pub struct Memo {
     pub api: Api,
     pub acks: Acks,
     pub operators: Operators,
+    /// Deliveries of which a note that they are held back could not be written.
+    pub unnoted: BTreeSet<DeliveryKey>,
     /// What was answered to those who cancelled deliveries.
     pub cancelled: BTreeMap<DeliveryKey, Cancelled>,
     /// Invocations of dispatch under way, by their tokens.

@@ -1,5 +1,6 @@
 //! The ports in memory, under watch.
 
+use redial_core::ledger::hold::Hold;
 use redial_core::ledger::{Ask, Entry, Fence, Record, State};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::time::Timestamp;
@@ -65,6 +66,18 @@ impl Ledger for WatchedLedger {
                 Ok(ClaimAnswer::Granted { .. }) | Err(_) => continue,
             };
             self.watch.saw(situation);
+        }
+        answers
+    }
+
+    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<(), PortError>> {
+        let asked = holds.clone();
+        let answers = self.memory.hold(holds, now).await;
+        let mut memo = self.watch.memo();
+        for (hold, answer) in asked.iter().zip(&answers) {
+            if answer.is_err() {
+                memo.unnoted.insert(hold.key.clone());
+            }
         }
         answers
     }
@@ -199,6 +212,7 @@ impl Parking for WatchedParking {
         for (item, answer) in asked.iter().zip(&answers) {
             if answer.is_ok() {
                 memo.parks(&self.schedule.token(), item, state.now);
+                memo.can_be_found(item, &state);
                 if let Partition::Line(shard) = &item.key.partition {
                     memo.joins(shard, &state);
                 }

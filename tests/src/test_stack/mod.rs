@@ -191,7 +191,7 @@ impl Running {
         &self.folder.0
     }
 
-    /// The folder in which the command line finds the stack (`--state`).
+    /// The folder in which the command line finds the stack (`--state-dir`).
     pub fn state(&self) -> PathBuf {
         self.folder().join("state")
     }

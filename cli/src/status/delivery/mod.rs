@@ -16,13 +16,13 @@ use redial_core::{
     ack::AckEvent,
     channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
-    ledger::{Entry, PastAttempt, State},
+    ledger::{Entry, HeldBy, PastAttempt, State},
     outcome::NotSent,
     page::Position,
     route::WaitSettings,
     time::Timestamp,
 };
-use redial_engine::ports::{Acks as _, Clock as _, OnPage, Pages as _, PortError};
+use redial_engine::ports::{Acks as _, Clock as _, DeliveryRecord, OnPage, Pages as _, PortError};
 use serde_json::{Value, json};
 
 use crate::{
@@ -129,12 +129,18 @@ fn details(item: &HashMap<String, AttributeValue>) -> Details {
     }
 }
 
-/// Decides between queue and parking. The defaults stand in where the caller may not read the function's configuration.
+/// Where a delivery is, as its entry says.
+pub(crate) fn where_is(record: &DeliveryRecord, settings: &WaitSettings, now: Timestamp) -> String {
+    place::of_entry(&record.entry, record.channel, &[], settings, now)
+}
+
 async fn settings(target: &Target, entry: &Entry) -> WaitSettings {
+    if entry.state == State::Retrying { wait_settings(target).await } else { WaitSettings::default() }
+}
+
+/// Decides between queue and parking. The defaults stand in where the caller may not read the function's configuration.
+pub(crate) async fn wait_settings(target: &Target) -> WaitSettings {
     let default = WaitSettings::default();
-    if entry.state != State::Retrying {
-        return default;
-    }
     let Ok(function) = target.configuration(&target.dispatch).await else { return default };
     let number = |name| variable(&function, name).and_then(|text| text.parse::<u32>().ok());
     let delay = number("SQS_MAX_DELAY_SECONDS").and_then(|secs| u16::try_from(secs).ok());
@@ -178,6 +184,7 @@ impl Standing {
             "in_doubt": entry.map(|it| it.in_doubt).or(on_page.map(|_| false)),
             "not_logged": self.unlogged.map(SuccessLogs::label),
             "not_before": time(entry.and_then(|it| it.not_before)),
+            "held_by": entry.and_then(|it| it.held_by).map(HeldBy::label),
             "lease_until": time(entry.map(|it| it.lease_until)),
             "created_at": time(entry.map(|it| it.created_at).or(on_page.map(|it| it.opened_at))),
             "updated_at": time(entry.map(|it| it.updated_at).or(on_page.map(|it| it.updated_at))),
@@ -217,6 +224,7 @@ impl Standing {
             let in_doubt = entry.in_doubt.then_some("an attempt may have arrived without an answer");
             field("in doubt", in_doubt.map(str::to_owned));
             field("not before", entry.not_before.map(Timestamp::to_rfc3339));
+            field("held by", entry.held_by.map(|by| by.to_string()));
             field("first claimed", Some(entry.created_at.to_rfc3339()));
             field("updated", Some(entry.updated_at.to_rfc3339()));
             field("subscription", entry.subscription.as_ref().map(ToString::to_string));

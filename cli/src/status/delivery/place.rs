@@ -8,7 +8,7 @@ use redial_core::{
     dead_letter::DeadLetterKey,
     identity::Turn,
     lane::Lane,
-    ledger::{Entry, PastAttempt, State},
+    ledger::{Entry, HeldBy, PastAttempt, State},
     outcome::NotSent,
     reason::Reason,
     route::{Route, WaitSettings, route},
@@ -27,10 +27,7 @@ pub(super) fn of_entry(
 ) -> String {
     match entry.state {
         State::Queued => "its worker failed: back on its queue, to be attempted again".to_owned(),
-        State::Deferred => match entry.not_before {
-            Some(at) => format!("held back until {}", moment(at, now)),
-            None => "held back, to be attempted now".to_owned(),
-        },
+        State::Deferred => held_back(entry, now),
         State::Sending if now < entry.lease_until => {
             format!("being sent; its worker has until {}", moment(entry.lease_until, now))
         }
@@ -58,6 +55,20 @@ pub(super) fn of_entry(
         }
         State::Cancelled => format!("cancelled {}", moment(entry.updated_at, now)),
         State::Expanded => "handed on to its audience: see `redial audience status`".to_owned(),
+    }
+}
+
+/// Of a delivery that was never attempted.
+fn held_back(entry: &Entry, now: Timestamp) -> String {
+    let Some(at) = entry.not_before.filter(|at| now < *at) else {
+        return "held back, to be attempted now".to_owned();
+    };
+    let until = moment(at, now);
+    match entry.held_by {
+        Some(HeldBy::Schedule) => format!("scheduled for {until}"),
+        Some(HeldBy::Origin) => format!("held back because its origin is out, until {until} or later"),
+        Some(HeldBy::Protection) => format!("held back by a breaker or a limit until {until}"),
+        None => format!("held back until {until}"),
     }
 }
 
@@ -277,6 +288,7 @@ pub(super) mod tests {
             not_sent: None,
             provider_word: None,
             not_before: None,
+            held_by: None,
             in_doubt: false,
             created_at: now(),
             updated_at: now(),
@@ -306,6 +318,23 @@ pub(super) mod tests {
         for state in State::ALL {
             let words = place(&entry(state), &[]);
             assert!(words.starts_with(expected(state)), "{words}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_back_says_by_what_and_until_when() {
+        let until = now().plus(Duration::from_secs(90));
+        let held =
+            |by, at| place(&Entry { held_by: by, not_before: Some(at), ..entry(State::Deferred) }, &[]);
+        let moment = "2026-11-21T10:06:30.000Z (in 90 s)";
+        for (by, expected) in [
+            (Some(HeldBy::Schedule), format!("scheduled for {moment}")),
+            (Some(HeldBy::Origin), format!("held back because its origin is out, until {moment} or later")),
+            (Some(HeldBy::Protection), format!("held back by a breaker or a limit until {moment}")),
+            (None, format!("held back until {moment}")),
+        ] {
+            assert_eq!(held(by, until), expected);
+            assert_eq!(held(by, now()), "held back, to be attempted now");
         }
     }
 

@@ -90,3 +90,52 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
     assert!(shown.starts_with(&first), "{shown}");
     assert!(shown.contains("  dead letter   lineage-0: retries_exhausted, 1 attempt, at "), "{shown}");
 }
+
+#[tokio::test]
+async fn deliveries_are_listed_by_their_state_the_latest_first() {
+    let stack = TestStack::shared_idle().await;
+    let (now, tenant) = (System.now(), stack.tenant.as_str());
+    let ledger = DynamoLedger::new(stack.dynamodb.clone(), stack.tables().deliveries.clone());
+    let ids = ["listed-1", "listed-2", "listed-3", "listed-4", "listed-5"];
+    for claimed in ledger.claim(ids.map(|id| claim(key(&stack, id), 0, now)).into(), now).await {
+        claimed.expect("no other claim exists");
+    }
+    let at = |secs| now.minus(Duration::from_secs(secs));
+    let retrying = |id: &str, secs: u64, wait: u64| Record {
+        not_before: Some(at(secs).plus(Duration::from_secs(wait))),
+        status: Some(503),
+        ..record(key(&stack, id), 0, State::Retrying, Some(Reason::ServerError), at(secs))
+    };
+    let records = vec![
+        retrying("listed-1", 30, 60),
+        retrying("listed-2", 20, 7_200),
+        retrying("listed-3", 7_200, 10_000),
+        record(key(&stack, "listed-4"), 0, State::Failed, Some(Reason::Rejected), at(10)),
+        record(key(&stack, "listed-5"), 0, State::Sent, None, at(5)),
+    ];
+    for recorded in ledger.record(records).await {
+        recorded.expect("the claims are ours");
+    }
+    let list = |options: &str| {
+        let shown = stack.shown(format!("status --tenant {tenant} --json {options}"));
+        let ids = shown.lines().map(|line| parsed(line)["id"].as_str().expect("an id").to_owned());
+        ids.filter(|id| id.starts_with("listed-")).collect::<Vec<_>>()
+    };
+    assert_eq!(list("--state retrying --since 1h"), ["listed-2", "listed-1"]);
+    assert_eq!(list("--state retrying"), ["listed-2", "listed-1", "listed-3"]);
+    assert_eq!(list("--state parked --since 3h"), ["listed-2", "listed-3"]);
+    assert_eq!(list("--state failed --since 1h"), ["listed-4"]);
+    assert!(list("--state expired").is_empty());
+
+    let shown = stack.shown(format!("status --tenant {tenant} --state retrying --since 1h --limit 1"));
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("ID") && lines[0].ends_with("WHERE"), "{shown}");
+    assert!(
+        lines.len() == 2 && lines[1].contains("503") && lines[1].contains("parked for retry 1 until"),
+        "{shown}"
+    );
+    // A claim takes it out.
+    let claims = vec![claim(key(&stack, "listed-1"), 1, now)];
+    ledger.claim(claims, now).await.pop().expect("an answer").expect("it waits for a retry");
+    assert_eq!(list("--state retrying --since 1h"), ["listed-2"]);
+}

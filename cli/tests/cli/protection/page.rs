@@ -155,7 +155,7 @@ fn shell(stack: &TestStack, lines: &str) -> Done {
     let bin = stack.folder().join("bin");
     fs::create_dir_all(&bin).expect("the folder is writable");
     let (redial, state, wrapper) = (env!("CARGO_BIN_EXE_redial"), stack.state(), bin.join("redial"));
-    let script = format!("#!/bin/sh\nexec '{redial}' \"$@\" --state '{}'\n", state.display());
+    let script = format!("#!/bin/sh\nexec '{redial}' \"$@\" --state-dir '{}'\n", state.display());
     fs::write(&wrapper, script).expect("the folder is writable");
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("the file is ours");
     let path = std::env::var("PATH").unwrap_or_default();

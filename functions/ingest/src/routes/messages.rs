@@ -132,11 +132,16 @@ fn description(id: &DeliveryId, known: &Known) -> Value {
         Known::Entry(record) => of_entry(record),
         Known::OnPage { on_page, .. } => of_page(id, on_page),
     };
+    acknowledged(&mut description, known.acknowledged());
+    description
+}
+
+/// The time of the first acknowledgement of each kind.
+fn acknowledged(description: &mut Value, acknowledged: &[(AckEvent, Timestamp)]) {
     for event in AckEvent::ALL {
-        let first = known.acknowledged().iter().find(|(of, _)| *of == event);
+        let first = acknowledged.iter().find(|(of, _)| *of == event);
         description[format!("{}_at", event.label())] = json!(first.map(|(_, at)| at.to_rfc3339()));
     }
-    description
 }
 
 /// A page knows only that its recipients are sent to, each at its first attempt.
@@ -153,6 +158,7 @@ fn of_page(id: &DeliveryId, on_page: &OnPage) -> Value {
         "status": null,
         "reason": null,
         "not_before": null,
+        "held_by": null,
         "in_doubt": false,
         "created_at": on_page.opened_at.to_rfc3339(),
         "updated_at": on_page.updated_at.to_rfc3339(),
@@ -160,10 +166,10 @@ fn of_page(id: &DeliveryId, on_page: &OnPage) -> Value {
     })
 }
 
-fn of_entry(record: &DeliveryRecord) -> Value {
-    let DeliveryRecord { entry, channel, attempts, acknowledged: _ } = record;
+pub(super) fn of_entry(record: &DeliveryRecord) -> Value {
+    let DeliveryRecord { entry, channel, attempts, acknowledged: first } = record;
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
-    json!({
+    let mut description = json!({
         "id": entry.key.id.as_str(),
         "state": entry.state.label(),
         "final": entry.state.is_terminal(),
@@ -174,11 +180,14 @@ fn of_entry(record: &DeliveryRecord) -> Value {
         "status": entry.status,
         "reason": entry.reason.map(Reason::label),
         "not_before": time(entry.not_before),
+        "held_by": entry.held_by.map(|by| by.label()),
         "in_doubt": entry.in_doubt,
         "created_at": entry.created_at.to_rfc3339(),
         "updated_at": entry.updated_at.to_rfc3339(),
         "attempts": attempts.iter().map(attempt).collect::<Vec<_>>(),
-    })
+    });
+    acknowledged(&mut description, first);
+    description
 }
 
 fn attempt(past: &PastAttempt) -> Value {

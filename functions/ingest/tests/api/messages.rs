@@ -181,7 +181,8 @@ fn a_delivery_has_every_field() {
     let answer = api.get("/v1/messages/m1");
     let expected = json!({
         "id": "m1", "state": "queued", "final": false, "channel": null, "subscription": "s1", "attempt": 0, "replay": 0,
-        "status": null, "reason": null, "not_before": "2027-01-16T00:00:00.000Z", "in_doubt": false,
+        "status": null, "reason": null, "not_before": "2027-01-16T00:00:00.000Z", "held_by": null,
+        "in_doubt": false,
         "created_at": "2027-01-15T08:00:00.000Z", "updated_at": "2027-01-15T08:00:00.000Z",
         "displayed_at": null, "clicked_at": null, "closed_at": null, "attempts": [],
     });
@@ -320,4 +321,40 @@ fn a_cancellation_that_the_store_does_not_take_is_unavailable() {
     let cancel = || api.send("DELETE", "/v1/messages/m1", &Api::acme(), "");
     cancel().is_problem(503, "unavailable", "its answer was lost");
     assert_eq!((cancel().status, &cancel().json()["state"]), (200, &json!("cancelled")));
+}
+
+#[test]
+fn deliveries_are_listed_by_state_page_by_page_and_of_the_tenant_alone() {
+    let api = Api::new();
+    for n in 0..5 {
+        api.post("/v1/messages", &message(&format!("m{n}")));
+        api.send("POST", "/v1/messages", &Api::other(), &message(&format!("o{n}")).to_string());
+        let mut memory = api.memory.state();
+        for (tenant, id) in [("acme", format!("m{n}")), ("other", format!("o{n}"))] {
+            let entry = memory.ledger.get_mut(&delivery(tenant, &id)).expect("queued");
+            entry.state = if n == 4 { State::Sent } else { State::Retrying };
+            entry.updated_at = Timestamp::from_secs(NOW - n);
+        }
+    }
+    let list = |query: &str| api.get(&format!("/v1/messages?{query}")).json();
+    let first = list("state=retrying&limit=3");
+    let ids = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().expect("items").iter();
+        items.map(|item| item["id"].as_str().expect("an id").to_owned()).collect()
+    };
+    assert_eq!(ids(&first), ["m0", "m1", "m2"]);
+    let next = first["next"].as_str().expect("there are more");
+    let second = list(&format!("state=retrying&limit=3&after={next}"));
+    assert_eq!((ids(&second), &second["next"]), (vec!["m3".to_owned()], &Value::Null));
+    assert_eq!(first["items"][0], api.get("/v1/messages/m0").json(), "each as it is described alone");
+    let since = Timestamp::from_secs(NOW - 1).to_rfc3339();
+    assert_eq!(ids(&list(&format!("state=retrying&since={since}"))), ["m0", "m1"]);
+    assert!(ids(&list("state=failed")).is_empty());
+
+    let refused = api.get("/v1/messages?state=sent&limit=0");
+    refused.is_problem(422, "invalid", "");
+    assert_eq!(refused.fields(), ["state", "limit"]);
+    api.get("/v1/messages").is_problem(422, "invalid", "no state");
+    api.memory.fail("list", 1, PortErrorKind::Throttled);
+    api.get("/v1/messages?state=failed").is_problem(503, "unavailable", "");
 }

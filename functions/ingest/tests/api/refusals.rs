@@ -28,7 +28,7 @@ fn with_scope(scope: Scope) -> Vec<(&'static str, String)> {
     bearer(&key(20 + scope as u8).expose())
 }
 
-fn routes(api: &Api) -> [Route; 11] {
+fn routes(api: &Api) -> [Route; 12] {
     routes::routes(api, "acme", MARKER)
 }
 
@@ -47,7 +47,8 @@ fn unchanged_by(wanted: impl Fn(&Route) -> bool, check: impl Fn(&Api, &Route)) {
 
 fn call(api: &Api, route: &Route, headers: &Headers, body: &str) -> Answer {
     let marked = [headers, &[("x-marker", MARKER.to_owned()), ("cookie", MARKER.to_owned())]].concat();
-    let path = format!("{}?q={MARKER}", route.path());
+    let path = route.path();
+    let path = format!("{path}{}q={MARKER}", if path.contains('?') { '&' } else { '?' });
     let answer = if headers.iter().any(|(name, _)| *name == "content-type") {
         api.answer(Api::request(route.method, &path, &marked, body.to_owned()))
     } else {

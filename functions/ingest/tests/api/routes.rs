@@ -36,7 +36,8 @@ impl Route {
 
     /// Of what [`furnished`] stores.
     pub(crate) fn path(&self) -> String {
-        self.pattern.replace("{id}", ID)
+        let query = if self.is("GET", "/v1/messages") { "?state=retrying" } else { "" };
+        self.pattern.replace("{id}", ID) + query
     }
 
     pub(crate) fn has_body(&self) -> bool {
@@ -54,7 +55,7 @@ impl Route {
 }
 
 /// Every route; bodies have `text` in every text. Acknowledges a message of `tenant`.
-pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 11] {
+pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 12] {
     let message = json!({"id": text, "to": {"subscription": text}, "payload": text, "ref": text});
     let mut subscription = document(text);
     subscription["consent"]["prompt_version"] = text.into();
@@ -62,7 +63,7 @@ pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 11] {
     router::routes::<Memory>().map(|(method, pattern, _)| {
         let (scopes, body): (&[Scope], _) = match (method, pattern) {
             ("POST", "/v1/messages") => (&[Scope::Send], message.clone()),
-            ("GET", "/v1/messages/{id}") => (&[Scope::Read], Value::Null),
+            ("GET", "/v1/messages" | "/v1/messages/{id}") => (&[Scope::Read], Value::Null),
             ("DELETE", "/v1/messages/{id}") => (&[Scope::Send], Value::Null),
             ("PUT", "/v1/subscriptions" | "/v1/subscriptions/{id}") => {
                 (&[Scope::Subscribe], subscription.clone())

@@ -8,6 +8,8 @@ pub mod batch;
 pub mod cancel;
 pub mod claim;
 pub mod history;
+pub mod hold;
+pub mod listing;
 mod unrecorded;
 
 pub use cancel::Cancellation;
@@ -71,6 +73,8 @@ pub struct Entry {
     /// The provider's own word, if it was one that may be kept.
     pub provider_word: Option<String>,
     pub not_before: Option<Timestamp>,
+    /// What has held it back until then, if something did.
+    pub held_by: Option<HeldBy>,
     /// Whether some attempt may have arrived without our knowing.
     pub in_doubt: bool,
     pub created_at: Timestamp,
@@ -109,6 +113,7 @@ impl Entry {
         self.not_sent = record.not_sent;
         self.provider_word.clone_from(&record.provider_word);
         self.not_before = record.not_before;
+        self.held_by = None;
         self.in_doubt |= record.in_doubt;
         self.updated_at = record.now;
     }
@@ -151,6 +156,18 @@ pub enum Fence {
     Held,
     /// Another worker holds the attempt: the outcome is dropped, and nothing is handed off.
     Lost,
+}
+
+labels! {
+    /// What holds a delivery back before an attempt.
+    pub enum HeldBy {
+        /// Its own `deliver_at`.
+        Schedule = "schedule",
+        /// Its origin's breaker: it waits in the origin's line.
+        Origin = "origin",
+        /// The protection of its receiver otherwise: a breaker that it is to ask again soon, a limit, a pace, or a budget.
+        Protection = "protection",
+    }
 }
 
 labels! {

@@ -7,6 +7,7 @@ use crate::protection::{Admission, Ask, Changes, EndpointLimit, Posted, Seen, Tr
 use redial_core::channel::Channel;
 use redial_core::gate::Gate;
 use redial_core::lane::Lane;
+use redial_core::ledger::HeldBy;
 use redial_core::metric::Metric;
 use redial_core::outcome::{Attempted, Outcome};
 use redial_core::plan;
@@ -36,6 +37,8 @@ impl<P: Ports> Worker<P> {
                 Admission::Later { at } | Admission::LinesUp { or_at: at } => {
                     job.lines_up =
                         self.settings.origin_lines && matches!(admission, Admission::LinesUp { .. });
+                    let is_out = matches!(admission, Admission::LinesUp { .. });
+                    job.held_by = Some(if is_out { HeldBy::Origin } else { HeldBy::Protection });
                     if patience == Patience::InBulk {
                         job.lane = Lane::Bulk;
                     }

@@ -9,6 +9,7 @@ use redial_core::gate::{Candidate, Gate};
 use redial_core::identity::SubscriptionKey;
 use redial_core::lane::Lane;
 use redial_core::ledger::DEDUPE_WINDOW;
+use redial_core::ledger::HeldBy;
 use redial_core::ledger::Place;
 use redial_core::line::Line;
 use redial_core::message::{Message, To, Travel};
@@ -53,6 +54,8 @@ pub(super) struct Job {
     pub(super) patience: Patience,
     /// Whether the message to the audience that it belongs to was cancelled.
     pub(super) is_cancelled: bool,
+    /// What the protection of origins holds it back by.
+    pub(super) held_by: Option<HeldBy>,
     /// Whether it waits in its origin's line, if it has to wait.
     pub(super) lines_up: bool,
     /// Whether it is sent with others, by the message of a page.

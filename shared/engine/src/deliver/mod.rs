@@ -18,6 +18,7 @@
 //! | `record` | outcomes that messages carry, on the ledger |
 //! | `job`, `admit` | what the gates and the protection of origins let through |
 //! | `quotas` | ends of those that a tenant's quota keeps from waiting |
+//! | `holds` | notes on the ledger about those that have to wait |
 //! | `claim` | attempts that are this worker's |
 //! | `attempt` | outcomes and plans |
 //! | `record` | plans on the ledger |
@@ -36,6 +37,7 @@ mod events;
 mod expand;
 mod hand_off;
 mod health;
+mod holds;
 mod job;
 mod lines;
 mod pages;
@@ -178,7 +180,7 @@ impl<P: Ports> Worker<P> {
             }
         }
         let (deferred, recorded, delivered) = futures_util::join!(
-            rarely(later, |later| self.hand_off(later)),
+            rarely(later, |later| self.hold_back(later)),
             rarely(recorded, |recorded| self.hand_off(recorded)),
             self.claim_and_attempt(invocation, claims),
         );

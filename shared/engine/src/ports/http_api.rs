@@ -8,6 +8,7 @@ use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId, VapidKeyId};
+use redial_core::ledger::listing::{Listing, Position};
 use redial_core::ledger::{Cancellation, Entry, PastAttempt, State};
 use redial_core::time::Timestamp;
 
@@ -74,8 +75,20 @@ pub trait Deliveries: Send + Sync {
     /// entry gets it.
     fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> impl Answer<Cancellation>;
 
+    /// The deliveries of a listing, and the position to go on from if there may be more. An index that is a moment behind may leave out what
+    /// has just changed; what has changed otherwise is not among them, so a page may be shorter than the listing's limit.
+    fn list(&self, listing: &Listing) -> impl Answer<Listed>;
+
     /// All that is known of a delivery, read consistently; `None` if it is not known (any more).
     fn find(&self, key: &DeliveryKey) -> impl Answer<Option<DeliveryRecord>>;
+}
+
+/// A page of deliveries by their state, the latest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Listed {
+    pub records: Vec<DeliveryRecord>,
+    /// From where to go on.
+    pub next: Option<Position>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,6 +5,7 @@ use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
 use redial_core::ledger::Place;
+use redial_core::ledger::hold::Hold;
 use redial_core::ledger::{Ask, Entry, Fence, Record, State, expires_at};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
@@ -60,6 +61,10 @@ pub enum ClaimAnswer {
 pub trait Ledger: Send + Sync {
     /// Makes these claims, each on its own; keys are distinct. An `Err` leaves open whether that claim was written.
     fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> impl Answers<ClaimAnswer>;
+
+    /// Notes on these deliveries that they are held back ([`redial_core::ledger::hold`]); keys are distinct. Where that may not be noted,
+    /// nothing is written.
+    fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> impl Answers<()>;
 
     /// Writes these records, each fenced by its lease token; keys are distinct. Those of one token that are plain successes may be
     /// written together ([`redial_core::ledger::batch`]).

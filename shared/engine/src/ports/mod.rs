@@ -19,8 +19,8 @@ mod waits;
 pub use audiences::{Audiences, OnPage, PageClaim, PageLease, Pages};
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
 pub use http_api::{
-    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, NewDelivery, PublicKey,
-    PublicKeys,
+    AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, Listed, NewDelivery,
+    PublicKey, PublicKeys,
 };
 pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
 pub use outbox::{Outbox, Receipt};

@@ -287,7 +287,7 @@ fn a_tenant_that_hangs_is_held_at_unproven_origins_alone() {
     assert!(harness.acknowledges(&held));
     assert_eq!((posts(&harness).len(), harness.state().outbox.len()), (before, 1));
     assert_eq!(harness.state().outbox[0].queue, Queue::Retry(Lane::Bulk));
-    assert!(harness.state_of("hang7").is_none(), "it has used no attempt");
+    assert_eq!(harness.state_of("hang7"), Some(State::Deferred), "it has used no attempt");
     // It cannot wait, so it ends.
     let urgent = harness.produce(&to_hanging(8, r#","ttl":0"#));
     assert!(harness.acknowledges(&urgent));

@@ -12,6 +12,7 @@ mod dead_receivers;
 mod events;
 mod hanging;
 mod harness;
+mod holds;
 mod http_api;
 mod lines;
 mod neighbours;

@@ -50,6 +50,8 @@ fn while_it_is_open_nothing_is_sent_and_no_attempt_is_used_and_in_the_end_all_ar
     harness.run_until(|it| it.now() >= until);
     assert_eq!(harness.state().sent.len(), posts);
     let entries = (0..60).filter_map(|n| harness.entry(&format!("m{n}")));
+    // Those that wait for their first attempt have an entry, too.
+    let entries = entries.filter(|entry| entry.state != State::Deferred);
     assert_eq!(entries.map(|entry| entry.turn.attempt.0 + 1).sum::<u32>() as usize, posts);
     assert!(harness.count(Metric::Deferred) > 10);
     assert_eq!(harness.count(Metric::BreakersOpened), 1);

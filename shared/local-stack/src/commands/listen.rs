@@ -6,7 +6,7 @@ use clap::Args;
 use redial_console::{duration, failure::Failure};
 use redial_core::identity::{SubscriptionId, Tenant};
 
-use super::local::Which;
+use super::which::Which;
 use crate::{
     listen::{self, Answers, Listening},
     local,
@@ -91,7 +91,7 @@ pub(super) fn usual() -> Listening {
 
 /// Until Ctrl-C.
 pub(super) async fn of_stack(which: &Which, listening: Listening) -> Result<(), Failure> {
-    let state = which.state.as_deref();
+    let state = which.state_dir.as_deref();
     let known = local::find(&which.name, state)?;
     tokio::select! {
         ended = listen::listen(&known, state, listening) => ended,

@@ -13,6 +13,7 @@ use redial_console::{
 use super::{
     emulator::DeployTo,
     listen::{self, Listen},
+    which::Which,
 };
 use crate::local::{self, Description, Known, LocalError, Options, Progress, Stack};
 
@@ -33,16 +34,6 @@ pub enum Local {
     /// Hosts the functions of a stack on a LocalStack, as a process that `local up` starts
     #[command(hide = true)]
     HostFunctions(HostFunctions),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Which {
-    /// The stack's name
-    #[arg(long, default_value = "redial", value_parser = stack_name)]
-    pub(super) name: String,
-    /// Folder where stacks keep their state [default: target/redial/stacks]
-    #[arg(long, value_name = "DIR")]
-    pub(super) state: Option<PathBuf>,
 }
 
 /// Starts a stack and leaves it running
@@ -125,7 +116,7 @@ Example:
 pub struct Status {
     /// Folder where stacks keep their state [default: target/redial/stacks]
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
     /// Print one line of JSON for each
     #[arg(long)]
     json: bool,
@@ -171,7 +162,7 @@ impl Up {
     async fn run(self) -> Result<(), Failure> {
         let options = Options {
             name: self.which.name.clone(),
-            state: self.which.state.clone(),
+            state: self.which.state_dir.clone(),
             emulator: self.deploy_to.emulator()?,
             egress_allow: self.egress_allow,
             egress_ca: self.egress_ca,
@@ -202,7 +193,7 @@ impl Up {
 
 impl Down {
     async fn run(self) -> Result<(), Failure> {
-        local::take_down(&self.which.name, self.which.state.as_deref()).await?;
+        local::take_down(&self.which.name, self.which.state_dir.as_deref()).await?;
         say(&format!("{} is down", self.which.name));
         Ok(())
     }
@@ -210,17 +201,17 @@ impl Down {
 
 impl Status {
     async fn run(self) -> Result<(), Failure> {
-        let running = local::known(self.state.as_deref())?;
+        let running = local::known(self.state_dir.as_deref())?;
         for stack in &running {
             let findings = local::findings(stack).await?;
             if self.json {
                 print(&serde_json::to_string(&Shown { known: stack, findings: &findings })?)?;
             } else {
-                let are_hosted = local::are_functions_hosted(stack, self.state.as_deref())?;
+                let are_hosted = local::are_functions_hosted(stack, self.state_dir.as_deref())?;
                 show(&stack.name, &stack.stack, are_hosted, &findings)?;
             }
         }
-        let abandoned = local::abandoned(self.state.as_deref())?;
+        let abandoned = local::abandoned(self.state_dir.as_deref())?;
         for name in &abandoned {
             say(&format!(
                 "the emulator of {name} has ended; what the stack had at its parts is there still: `redial local down --name {name}` \
@@ -236,7 +227,7 @@ impl Status {
 
 impl Env {
     fn run(self) -> Result<(), Failure> {
-        let known = local::find(&self.which.name, self.which.state.as_deref())?;
+        let known = local::find(&self.which.name, self.which.state_dir.as_deref())?;
         print(&environment(&known))?;
         Ok(())
     }
@@ -316,15 +307,6 @@ fn show(name: &str, stack: &Description, are_hosted: bool, findings: &[String]) 
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
-}
-
-/// A name that CloudFormation takes, and that stays within a folder.
-fn stack_name(text: &str) -> Result<String, String> {
-    let begins_well = text.starts_with(|c: char| c.is_ascii_alphabetic());
-    if begins_well && text.len() <= 64 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-        return Ok(text.to_owned());
-    }
-    Err("expected a letter, then letters, digits and hyphens, 64 characters at most".to_owned())
 }
 
 #[cfg(test)]

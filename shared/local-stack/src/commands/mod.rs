@@ -4,6 +4,7 @@ mod demo;
 mod emulator;
 mod listen;
 mod local;
+mod which;
 
 pub use demo::Demo;
 pub use local::Local;

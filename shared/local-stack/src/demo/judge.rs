@@ -226,6 +226,7 @@ mod tests {
             not_sent: None,
             provider_word: None,
             not_before: None,
+            held_by: None,
             in_doubt: false,
             created_at: Timestamp::default(),
             updated_at: Timestamp::default(),

@@ -28,7 +28,7 @@ pub enum LocalError {
     #[error(
         "{}: the folder of a local stack has to be its owner's alone (owner {owner}, mode 0700), and the folder that stacks lie in \
          writable to no one else; found {found}. Remove it, or run chmod 700 if no other user has changed what is in it, or name \
-         another folder with --state", path.display()
+         another folder with --state-dir", path.display()
     )]
     Exposed { path: PathBuf, owner: u32, found: String },
     /// It would fail at its first invocation, without a word of why.

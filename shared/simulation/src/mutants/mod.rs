@@ -12,6 +12,7 @@ mod claims;
 mod crowd;
 mod ends;
 mod grafts;
+mod holds;
 mod hostile;
 mod lines;
 pub mod mutant;
@@ -43,6 +44,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         operators::MUTANTS,
         api::MUTANTS,
         cancellations::MUTANTS,
+        holds::MUTANTS,
         hostile::MUTANTS,
         crowd::MUTANTS,
     ];

@@ -218,6 +218,28 @@ impl Memo {
         }
     }
 
+    /// A message that waits for long is one that can be asked about: its delivery has an entry, which says until when.
+    pub(crate) fn can_be_found(&mut self, item: &ParkedItem, ledger: &redial_memory::State) {
+        let stored = Stored::sent("", &item.body, ledger.now);
+        let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
+        let key = message.key();
+        if travel.turn.lineage.0 > 0 || self.unnoted.contains(&key) {
+            return;
+        }
+        match ledger.known(&key) {
+            None => self.violated(format!("{key} is parked, and the ledger has nothing of it")),
+            Some(entry) if entry.state == State::Deferred => {
+                self.situations.saw(Situation::Noted);
+                if entry.not_before.is_none() || entry.held_by.is_none() {
+                    self.violated(format!(
+                        "{key} is held back, and the ledger does not say by what and until when"
+                    ));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
     /// A message that is parked where another lies.
     pub(crate) fn replaces(&mut self, former: &str, body: &str, now: Timestamp) {
         let [former, next] = [former, body].map(|body| read(&Stored::sent("", body, now), QueueKind::Retry));

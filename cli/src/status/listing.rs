@@ -1,0 +1,105 @@
+//! `redial status --state S --tenant T`: a tenant's deliveries in a state, the latest first.
+
+use redial_adapters::system::System;
+use redial_core::{
+    identity::{SubscriptionId, Tenant},
+    ledger::listing::{Filter, Listing, MOST},
+    time::Timestamp,
+};
+use redial_engine::ports::{Clock as _, Deliveries as _, DeliveryRecord, Listed};
+use serde_json::{Value, json};
+
+use super::delivery;
+use crate::{
+    aws_error::AwsError,
+    failure::Failure,
+    stack::Target,
+    table::{Column, Table},
+    terminal::{print, print_lines, say},
+};
+
+#[derive(Debug)]
+pub(super) struct ByState {
+    pub(super) filter: Filter,
+    pub(super) tenant: Tenant,
+    pub(super) since: Timestamp,
+    pub(super) limit: usize,
+    pub(super) json: bool,
+}
+
+impl ByState {
+    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
+        let Self { filter, tenant, since, limit, json } = self;
+        let deliveries = target.deliveries();
+        let (mut found, mut after) = (Vec::new(), None);
+        let has_more = loop {
+            let page = (limit - found.len()).min(MOST);
+            let listing = Listing { tenant: tenant.clone(), filter, since, after, limit: page };
+            let listed = deliveries.list(&listing).await;
+            let failed = |error| AwsError::of_port(&error).failure("the deliveries cannot be listed");
+            let Listed { records, next } = listed.map_err(failed)?;
+            found.extend(records);
+            match next {
+                None => break false,
+                Some(_) if found.len() >= limit => break true,
+                Some(position) => after = Some(position),
+            }
+        };
+        let waits = delivery::wait_settings(target).await;
+        let now = System.now();
+        let place = |record: &DeliveryRecord| delivery::where_is(record, &waits, now);
+        if json {
+            for record in &found {
+                print(&to_json(record, &place(record)).to_string())?;
+            }
+        } else {
+            print_lines(lines(&found, place))?;
+            if found.is_empty() {
+                say(&format!("no delivery of {tenant} is {filter} since {}", since.to_rfc3339_seconds()));
+            }
+        }
+        if has_more {
+            say(&format!("there are more: --limit shows more than {limit}"));
+        }
+        Ok(())
+    }
+}
+
+fn lines(found: &[DeliveryRecord], place: impl Fn(&DeliveryRecord) -> String) -> Vec<String> {
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let row = |record: &DeliveryRecord| {
+        let entry = &record.entry;
+        [
+            entry.key.id.to_string(),
+            entry.state.to_string(),
+            entry.updated_at.to_rfc3339_seconds(),
+            or_none(entry.status.map(|status| status.to_string())),
+            or_none(entry.reason.map(|reason| reason.to_string())),
+            place(record),
+        ]
+    };
+    let headings = ["ID", "STATE", "SINCE", "STATUS", "REASON", "WHERE"];
+    Table::new(headings.map(Column::text)).with(found.iter().map(row)).lines()
+}
+
+/// Every field is always present.
+fn to_json(record: &DeliveryRecord, place: &str) -> Value {
+    let entry = &record.entry;
+    json!({
+        "tenant": entry.key.tenant.as_str(),
+        "id": entry.key.id.as_str(),
+        "state": entry.state.label(),
+        "where": place,
+        "since": entry.updated_at.to_rfc3339(),
+        "attempt": entry.turn.attempt.0,
+        "lineage": entry.turn.lineage.0,
+        "status": entry.status,
+        "reason": entry.reason.map(|reason| reason.label()),
+        "not_before": entry.not_before.map(Timestamp::to_rfc3339),
+        "in_doubt": entry.in_doubt,
+        "subscription": entry.subscription.as_ref().map(SubscriptionId::as_str),
+    })
+}

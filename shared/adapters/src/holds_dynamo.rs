@@ -1,0 +1,100 @@
+//! Notes on the `deliveries` table about messages that are held back ([`redial_core::ledger::hold`]).
+//!
+//! All notes of a batch go together. Of a delivery that was never attempted an entry is inserted, and where there is one, it is updated in
+//! each state that it may be in; of one that waits for a retry the entry is updated. A statement whose condition fails is followed by the
+//! next one. If none holds, a worker has gone on with the delivery, or it has ended, and there is nothing to note.
+
+use redial_core::identity::IdSource;
+use redial_core::ledger::hold::Hold;
+use redial_core::ledger::{Ask, State};
+use redial_core::time::Timestamp;
+use redial_engine::ports::PortError;
+
+use crate::delivery_item::{asked, found, held, identity};
+use crate::retries::Patience;
+use crate::table::attributes::{expiry, ms, n, s};
+use crate::table::{Statement, Table};
+
+pub(crate) async fn note(table: &Table, holds: &[Hold], now: Timestamp) -> Vec<Result<(), PortError>> {
+    let mut answers = vec![Ok(()); holds.len()];
+    let mut open: Vec<usize> = (0..holds.len()).collect();
+    for step in 0..MOST_STEPS {
+        open.retain(|at| step < steps(&holds[*at]));
+        if open.is_empty() {
+            break;
+        }
+        let statement = |place: usize| statement(table, &holds[open[place]], step, now);
+        let written = table.execute(open.len(), &statement, Patience::brief()).await;
+        let mut left = Vec::new();
+        for (at, written) in open.iter().zip(written) {
+            match written {
+                Ok(true) => {}
+                Ok(false) => left.push(*at),
+                Err(error) => answers[*at] = Err(error),
+            }
+        }
+        open = left;
+    }
+    answers
+}
+
+/// An insertion, and an update in each of two states.
+const MOST_STEPS: usize = 3;
+
+fn steps(hold: &Hold) -> usize {
+    hold.on().1.len() + usize::from(hold.makes_an_entry())
+}
+
+fn statement(table: &Table, hold: &Hold, step: usize, now: Timestamp) -> Statement {
+    match step.checked_sub(usize::from(hold.makes_an_entry())) {
+        None => insert(table, hold, now),
+        Some(at) => update(table, hold, hold.on().1[at], now),
+    }
+}
+
+fn insert(table: &Table, hold: &Hold, now: Timestamp) -> Statement {
+    let entry = hold.entry(now);
+    let ask = Ask {
+        key: entry.key.clone(),
+        turn: entry.turn,
+        lease_token: entry.lease_token.clone(),
+        lease_until: entry.lease_until,
+        source_message: entry.source_message.clone(),
+        fingerprint: entry.fingerprint.clone(),
+        id_source: IdSource::Producer,
+        state: entry.state,
+    };
+    let mut fields = asked(&ask, entry.expires_at, now);
+    fields.extend(identity(&entry.key, now));
+    fields.push(("channel", s(hold.channel.label())));
+    fields.extend(entry.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
+    fields.extend(entry.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+    fields.extend([("not_before", ms(hold.until)), ("held_by", held(hold.by, hold.until))]);
+    fields.extend(found(&entry.key, entry.state, now).into_iter().flatten());
+    Statement::insert(table.name(), fields)
+}
+
+fn update(table: &Table, hold: &Hold, state: State, now: Timestamp) -> Statement {
+    let mut sets = vec![
+        ("not_before", ms(hold.until)),
+        ("held_by", held(hold.by, hold.until)),
+        ("expires_at", expiry(hold.expires_at(now))),
+    ];
+    if hold.makes_an_entry() {
+        sets.push(("state", s(State::Deferred.label())));
+        sets.push(("updated_at", ms(now)));
+        sets.extend(found(&hold.key, State::Deferred, now).into_iter().flatten());
+    }
+    let (turn, _) = hold.on();
+    let conditions = vec![
+        ("pk", s(hold.key.to_string())),
+        ("lineage", n(turn.lineage.0)),
+        ("attempt", n(turn.attempt.0)),
+        ("state", s(state.label())),
+    ];
+    Statement::update(table.name(), sets, &[], conditions)
+}
+
+#[cfg(test)]
+#[path = "holds_dynamo_tests.rs"]
+mod tests;

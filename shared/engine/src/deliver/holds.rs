@@ -1,0 +1,54 @@
+//! Noting what is held back, so that it can be found while it waits. It is for operators alone: where the note cannot be written, the
+//! message goes on all the same.
+
+use std::collections::BTreeSet;
+
+use super::acknowledgements::Acknowledgements;
+use super::job::Job;
+use super::planned::Planned;
+use super::worker::{Ports, Worker};
+use crate::ports::{Clock, Ledger, Telemetry};
+use redial_core::ledger::HeldBy;
+use redial_core::ledger::hold::Hold;
+use redial_core::time::Timestamp;
+
+impl<P: Ports> Worker<P> {
+    /// Notes why these wait and until when, and hands them off.
+    pub(super) async fn hold_back(&self, later: Vec<Planned>) -> Acknowledgements {
+        let mut keys = BTreeSet::new();
+        let holds = later.iter().filter_map(hold_of).filter(|hold| keys.insert(hold.key.clone()));
+        let holds: Vec<Hold> = holds.collect();
+        if !holds.is_empty() {
+            for noted in self.ledger.hold(holds, self.system.now()).await {
+                if let Err(error) = noted {
+                    self.telemetry.infrastructure(&error);
+                }
+            }
+        }
+        self.hand_off(later).await
+    }
+}
+
+/// What is to be noted; nothing where the ledger says it already.
+fn hold_of(planned: &Planned) -> Option<Hold> {
+    let Planned { job, plan, .. } = planned;
+    let until = plan.not_before()?;
+    Some(Hold {
+        by: job.held_by.or_else(|| scheduled(job, until))?,
+        key: job.message.key(),
+        turn: job.travel.turn,
+        until,
+        fingerprint: job.fingerprint.clone(),
+        source_message: job.source_message.clone(),
+        channel: job.channel,
+        endpoint_hash: job.endpoint_hash.clone(),
+        subscription: job.message.to.subscription().cloned(),
+        kept_until: job.kept_until(),
+    })
+}
+
+/// A message that comes back early waits on, and was noted when it came first.
+fn scheduled(job: &Job, until: Timestamp) -> Option<HeldBy> {
+    let is_its_time = job.message.deliver_at == Some(until) && job.travel.not_before != Some(until);
+    is_its_time.then_some(HeldBy::Schedule)
+}

@@ -1,0 +1,103 @@
+//! What waits before an attempt can be found: by what it is held back, and until when; and a note about it changes nothing.
+
+use std::time::Duration;
+
+use redial_core::ledger::HeldBy;
+use redial_core::ledger::State;
+use redial_memory::PortErrorKind;
+use redial_memory::senders::answered;
+
+use crate::crashes::kill_at_every_effect;
+use crate::harness::{Harness, Whom, origin};
+
+const SCHEDULED: &str = r#","deliver_at":"2026-11-21T13:00:00Z""#;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// By what `m` is held back, and for how many seconds from now.
+fn held(harness: &Harness) -> Option<(State, Option<HeldBy>, Option<u64>)> {
+    let entry = harness.entry("m")?;
+    let secs = entry.not_before.map(|at| at.since(harness.now()).as_secs());
+    Some((entry.state, entry.held_by, secs))
+}
+
+fn until_parked(harness: &mut Harness) {
+    harness.run_until(|it| !it.state().parked.is_empty());
+}
+
+#[test]
+fn a_scheduled_message_and_one_whose_origin_is_out_can_be_found_before_any_attempt() {
+    let mut harness = Harness::prepared(Whom::Browser, vec![], SCHEDULED);
+    until_parked(&mut harness);
+    assert_eq!(held(&harness), Some((State::Deferred, Some(HeldBy::Schedule), Some(3 * 3600))));
+    harness.run();
+    assert_eq!((held(&harness), harness.posts_to("m")), (Some((State::Sent, None, None)), 1));
+
+    let mut harness = Harness::new();
+    harness.open_breaker(&origin("https://push.example"), HOUR);
+    harness.push("m", r#","ttl":86400"#);
+    until_parked(&mut harness);
+    let (state, by, secs) = held(&harness).expect("it has an entry");
+    // In its origin's line, or until it asks the breaker again.
+    assert!(state == State::Deferred && matches!(by, Some(HeldBy::Origin | HeldBy::Protection)), "{by:?}");
+    assert!(secs.is_some_and(|secs| secs > 0));
+    harness.run();
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1));
+}
+
+#[test]
+fn a_retry_that_its_origin_holds_back_says_so_until_it_is_recorded_again() {
+    let mut harness = Harness::prepared(Whom::Browser, vec![answered(503)], "");
+    harness.run_until(|it| it.state_of("m") == Some(State::Retrying));
+    let updated = harness.entry("m").expect("it was attempted").updated_at;
+    assert_eq!(held(&harness).expect("it waits").1, None);
+    harness.replace_worker(3);
+    harness.open_breaker(&origin("https://push.example"), HOUR);
+    until_parked(&mut harness);
+    let entry = harness.entry("m").expect("it waits");
+    assert_eq!((entry.state, entry.held_by.is_some(), entry.updated_at), (State::Retrying, true, updated));
+    harness.run();
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2));
+}
+
+#[test]
+fn what_passes_all_gates_is_never_noted() {
+    let mut harness = Harness::new();
+    harness.push_many("m", 10, "");
+    harness.run();
+    assert!(harness.all_are("m", 10, State::Sent));
+    assert_eq!(harness.effects("hold"), 0);
+}
+
+#[test]
+fn a_note_that_cannot_be_written_holds_nothing_up() {
+    for kind in [PortErrorKind::Broken, PortErrorKind::Throttled, PortErrorKind::Lost] {
+        let mut harness = Harness::prepared(Whom::Browser, vec![], SCHEDULED);
+        harness.memory.fail("hold", 1, kind);
+        until_parked(&mut harness);
+        assert_eq!(held(&harness).is_some(), kind == PortErrorKind::Lost);
+        harness.run();
+        assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_dies_over_a_note_loses_nothing() {
+    let run = |death| {
+        let harness = Harness::prepared(Whom::Browser, vec![], SCHEDULED);
+        harness.state().death = death;
+        harness.run_to_the_end()
+    };
+    kill_at_every_effect(run, |harness, may_repeat, case| {
+        assert_eq!(harness.state_of("m"), Some(State::Sent), "{case}");
+        assert!((1..=1 + usize::from(may_repeat)).contains(&harness.posts_to("m")), "{case}");
+    });
+}
+
+#[test]
+fn copies_of_a_message_that_waits_are_one_delivery() {
+    let mut harness = Harness::new();
+    harness.copies = true;
+    harness.push("m", SCHEDULED);
+    harness.run();
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1));
+}

@@ -1,0 +1,37 @@
+//! What is noted of messages that are held back.
+
+use super::mutant::Mutant;
+
+const HOLDS: &str = "shared/engine/src/deliver/holds.rs";
+const HOLD: &str = "shared/core/src/ledger/hold.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "what is held back is not noted",
+        rule: "a message that waits can be asked about",
+        file: HOLDS,
+        find: "        if !holds.is_empty() {",
+        replace: "        if holds.len() > 1_000_000 {",
+    },
+    Mutant {
+        name: "a scheduled message is not noted",
+        rule: "a message that waits can be asked about",
+        file: HOLDS,
+        find: "is_its_time.then_some(HeldBy::Schedule)",
+        replace: "is_its_time.then_some(HeldBy::Schedule).filter(|_| false)",
+    },
+    Mutant {
+        name: "a note changes whose attempt it is",
+        rule: "a note changes nothing for claims",
+        file: HOLD,
+        find: "may_be.then(|| Entry {",
+        replace: "(may_be || stored.state == State::Sending).then(|| Entry {",
+    },
+    Mutant {
+        name: "a note ends a wait for a retry",
+        rule: "a note changes nothing for claims",
+        file: HOLD,
+        find: "state: if is_first { State::Deferred } else { stored.state },",
+        replace: "state: State::Deferred,",
+    },
+];

@@ -1,0 +1,58 @@
+//! Asking for deliveries by their state on the deployed template: through its index, the HTTP API and the command line.
+
+use redial_tests::{prelude::*, test_stack::set_env};
+use reqwest::Method;
+
+/// The ids of a tenant's deliveries in a state.
+async fn listed(stack: &TestStack, credential: &str, state: &str) -> Vec<String> {
+    let request = stack.request(Method::GET, &format!("/v1/messages?state={state}")).bearer_auth(credential);
+    let answer = request.send().await.expect("it answers");
+    assert_eq!(answer.status().as_u16(), 200);
+    let page = parsed(&answer.text().await.expect("text"));
+    let items = page["items"].as_array().expect("items").iter();
+    items.map(|item| item["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_waits_or_has_failed_is_found_by_its_state_and_a_success_is_not() {
+    let stack = TestStack::up_with(|options| {
+        set_env(
+            options,
+            [("SQS_MAX_DELAY_SECONDS", "2"), ("WAIT_BUCKET_SECONDS", "1"), ("WAIT_SHARDS", "1")],
+        );
+    })
+    .await;
+    let credential = stack.api_key(&stack.tenant).await;
+    let accepts = stack.browser();
+    let (fails, rejects) = (stack.browser(), stack.browser_answering(Answer::status(400)));
+    stack.push.script(&fails.endpoint, [Answer::status(503)]);
+    let at = System.now().plus(Duration::from_secs(20));
+    stack.send(&stack.message_with("scheduled", &accepts, &json!({"deliver_at": at.to_rfc3339()}))).await;
+    let policy = json!({"retry": {"max_retries": 3, "base_delay_ms": 20_000, "max_delay_ms": 20_000, "jitter": "none"}});
+    stack.send(&stack.message_with("retried", &fails, &policy)).await;
+    stack.send(&stack.message("rejected", &rejects, "hello")).await;
+    stack.send(&stack.message("sent", &accepts, "hello")).await;
+    stack.until_state("retried", "retrying").await;
+    stack.until_state("rejected", "failed").await;
+    stack.until_state("sent", "sent").await;
+
+    // It was never attempted, and is found by its state and by its id.
+    let held = stack.until_state("scheduled", "deferred").await;
+    assert_eq!(number(&held, "not_before"), Some(at.as_ms()));
+    assert_eq!(listed(&stack, &credential, "deferred").await, ["scheduled"]);
+    assert_eq!(listed(&stack, &credential, "retrying").await, ["retried"]);
+    assert_eq!(listed(&stack, &credential, "failed").await, ["rejected"]);
+    let sent = stack.entry("sent").await.expect("it is kept");
+    assert!(!sent.contains_key("found_by") && !sent.contains_key("found_at"), "{sent:?}");
+
+    // Once it is sent, nothing finds it any more.
+    for id in ["scheduled", "retried"] {
+        let entry = stack.until_state(id, "sent").await;
+        assert!(!entry.contains_key("found_by") && !entry.contains_key("found_at"), "{entry:?}");
+    }
+    stack.until_quiet().await;
+    assert_eq!((stack.pushes(&accepts), stack.pushes(&fails)), (2, 2));
+    for state in ["deferred", "retrying", "parked"] {
+        assert_eq!(listed(&stack, &credential, state).await, [""; 0], "{state}");
+    }
+}
