@@ -107,9 +107,11 @@ impl Knowledge {
         self.known().states.insert(circuit.clone(), vec![stored]);
     }
 
-    /// What it looked at it relies on if there was nothing to change; otherwise it goes on with what it had.
+    /// What it looked at it relies on if there was nothing to change; otherwise it goes on with what it had. One that looks after a line
+    /// goes on with what it had, too: with nothing, if it has not read that origin yet.
     fn looks(&self, circuit: &Circuit, stored: StoredOrigin) {
-        self.known().states.entry(circuit.clone()).or_default().push(stored);
+        let mut known = self.known();
+        known.states.entry(circuit.clone()).or_insert_with(|| vec![StoredOrigin::default()]).push(stored);
     }
 
     /// A read failed: of an origin that it does not know yet, a worker relies on nothing being wrong, whatever it looks at later.
