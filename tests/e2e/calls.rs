@@ -129,7 +129,9 @@ async fn a_message_that_waits_long_is_charged_for_the_bucket_that_it_waits_in() 
     let deliver_at = System.now().plus(Duration::from_secs(7_200)).to_rfc3339();
     assert_eq!(failed(&dispatch, [record("m-1", &json!({"deliver_at": deliver_at}))]).await, NONE);
     let made = calls(&dispatch);
-    let writes = made.iter().filter(|call| WRITES.contains(&call.as_str())).count();
+    // Amazon's DynamoDB Local does not say what a statement takes.
+    let is_said = |call: &str| call != "BatchExecuteStatement" || charges_statements();
+    let writes = made.iter().filter(|call| WRITES.contains(&call.as_str()) && is_said(call)).count();
     let metrics = dispatch.json_logs().rfind(|line| line["Deliveries"].is_u64()).expect("they are written");
     println!("{made:?}: {} write units", metrics["WriteUnits"]);
     assert!(made.iter().any(|call| call == "UpdateItem"), "its bucket is registered: {made:?}");

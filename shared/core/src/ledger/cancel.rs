@@ -6,7 +6,7 @@
 //! the cancellation says so ([`Cancelled::in_doubt`]).
 //!
 //! Nobody looks for the message where it waits. When it is received next, its claim meets the entry ([`super::Judgement::Cancelled`]); it
-//! is announced and acknowledged. So the entry has to outlive every message of its delivery ([`expires_at`]), and it holds for all
+//! is announced and acknowledged. So the entry has to outlive every message of its delivery (`expires_at`), and it holds for all
 //! lineages: a replay of a cancelled delivery is not sent.
 //!
 //! A message that was sent straight to its queue may be cancelled before any worker has seen it. Its entry is made by the cancellation
