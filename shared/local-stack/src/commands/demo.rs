@@ -126,10 +126,11 @@ fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
     }
     report.lines().iter().try_for_each(|line| print(line))?;
     say("");
-    say(
-        "Next: `redial local up` starts a stack that stays up, `redial send message.json` sends to it, and `redial",
-    );
-    say("status ID` shows where a message is. README.md explains how to deploy to your own account.");
+    say("Next, with a stack that stays up, and a second terminal that shows what it sends:");
+    say("  redial local up");
+    say("  redial local listen");
+    say("  redial send --tenant acme --to s1 --payload hello");
+    say("README.md explains how to deploy to your own account.");
     Ok(())
 }
 
