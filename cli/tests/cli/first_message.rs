@@ -19,6 +19,16 @@ impl Drop for Up<'_> {
     }
 }
 
+/// A receiver that does not outlive the test, however that ends.
+struct Listener(Child);
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
 /// The commands of the section, without their comments.
 fn commands() -> Vec<String> {
     let section = README.split("\n## Your first message\n").nth(1).expect("there is one");
@@ -28,10 +38,10 @@ fn commands() -> Vec<String> {
     lines.filter_map(|line| line.strip_prefix("cargo redial ")).map(str::to_owned).collect()
 }
 
-fn listening(arguments: &str, state: &Path) -> (Child, BufReader<ChildStdout>) {
+fn listening(arguments: &str, state: &Path) -> (Listener, BufReader<ChildStdout>) {
     let (mut child, _stderr) = run_until(&mut unregistered(arguments, state), "arrive here");
     let stdout = BufReader::new(child.stdout.take().expect("piped"));
-    (child, stdout)
+    (Listener(child), stdout)
 }
 
 fn next(lines: &mut BufReader<ChildStdout>) -> Value {
@@ -72,8 +82,8 @@ fn the_first_message_of_the_readme_arrives_on_this_machine() {
     // Two cannot listen at once, and Ctrl-C ends one.
     let said = run(&mut unregistered("local listen", state), "").ends_with(1);
     assert!(said.contains("is taken") && said.contains("local listen"), "{said}");
-    interrupt(&listener);
-    assert_eq!(listener.wait().expect("it ends").code(), Some(0));
+    interrupt(&listener.0);
+    assert_eq!(listener.0.wait().expect("it ends").code(), Some(0));
 
     // It answers as it is told; what was sent in between has not been lost.
     let (mut listener, mut arrived) =
@@ -81,8 +91,8 @@ fn the_first_message_of_the_readme_arrives_on_this_machine() {
     succeeds(&mut unregistered("send --tenant acme --to s1 --payload again --id again", state));
     let answered: Vec<Value> = (0..2).map(|_| next(&mut arrived)["answered"].take()).collect();
     assert_eq!(answered, [json!(503), json!(201)]);
-    interrupt(&listener);
-    listener.wait().expect("it ends");
+    interrupt(&listener.0);
+    listener.0.wait().expect("it ends");
 
     // Another's subscription is left alone.
     let document = json!({"endpoint": "https://push.example/x", "keys": {"p256dh": P256DH, "auth": AUTH}});
