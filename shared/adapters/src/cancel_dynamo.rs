@@ -12,12 +12,11 @@ use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::batch;
 use redial_core::ledger::cancel::{self, Decision};
-use redial_core::ledger::listing::{self, Position};
 use redial_core::ledger::{Cancellation, Entry};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
-use crate::delivery_item::{ATTEMPTS, entry, entry_key};
+use crate::delivery_item::{ATTEMPTS, entry, entry_key, found};
 use crate::retries::{Patience, briefly};
 use crate::table::Table;
 use crate::table::attributes::{expiry, ms, n, s};
@@ -77,6 +76,7 @@ async fn exchange(table: &Table, judged: &Entry, cancelled: &Entry) -> Result<bo
                       updated_at = :now, expires_at = :end, found_by = :by, found_at = :at REMOVE not_before";
     let condition = "#state = :state AND lineage = :lineage AND attempt = :attempt AND lease_token = :token \
                      AND lease_until = :until";
+    let [by, at] = place(cancelled);
     let values = [
         (":cancelled", s(cancelled.state.label())),
         (":reason", s(reason)),
@@ -84,8 +84,8 @@ async fn exchange(table: &Table, judged: &Entry, cancelled: &Entry) -> Result<bo
         (":doubt", AttributeValue::Bool(cancelled.in_doubt)),
         (":now", ms(cancelled.updated_at)),
         (":end", expiry(cancelled.expires_at)),
-        (":by", s(listing::partition_of(&judged.key, cancelled.state))),
-        (":at", s(position(cancelled).to_sort())),
+        (":by", by),
+        (":at", at),
         (":state", s(judged.state.label())),
         (":lineage", n(judged.turn.lineage.0)),
         (":attempt", n(judged.turn.attempt.0)),
@@ -110,6 +110,7 @@ async fn put(table: &Table, forgotten: Option<&Entry>, cancelled: &Entry) -> Res
          updated_at = :made, expires_at = :end, found_by = :by, found_at = :at REMOVE {}",
         removed.join(", ")
     );
+    let [by, at] = place(cancelled);
     let values = [
         (":tenant", s(key.tenant.as_str())),
         (":id", s(key.id.as_str())),
@@ -123,8 +124,8 @@ async fn put(table: &Table, forgotten: Option<&Entry>, cancelled: &Entry) -> Res
         (":none", s("")),
         (":made", ms(*created_at)),
         (":end", expiry(cancelled.expires_at)),
-        (":by", s(listing::partition_of(key, cancelled.state))),
-        (":at", s(position(cancelled).to_sort())),
+        (":by", by),
+        (":at", at),
     ];
     let update = table.update(entry_key(key), expression, values);
     let update = match forgotten {
@@ -137,9 +138,11 @@ async fn put(table: &Table, forgotten: Option<&Entry>, cancelled: &Entry) -> Res
     Ok(briefly("UpdateItem", table.send(update)).await?.is_done())
 }
 
-/// Its place among those that were cancelled.
-fn position(cancelled: &Entry) -> Position {
-    Position { at: cancelled.updated_at, id: cancelled.key.id.clone() }
+/// Its place in the index by state, as [`found`] writes it.
+fn place(cancelled: &Entry) -> [AttributeValue; 2] {
+    found(&cancelled.key, cancelled.state, cancelled.updated_at)
+        .expect("invariant: what is cancelled is listed")
+        .map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 mod answers;
 mod arrival;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
 use redial_adapters::{
     control_dynamo::DynamoControl,
@@ -82,7 +82,7 @@ struct Receivers {
 /// Listens until it is dropped.
 pub(crate) async fn listen(known: &Known, state: Option<&Path>, listening: Listening) -> Result<(), Failure> {
     let own = local::own_receiver(&known.name, state)?;
-    let receivers = Arc::new(Receivers::start(known, &own, &listening.answers)?);
+    let receivers = Receivers::start(known, &own, &listening.answers)?;
     receivers.store(known, &listening).await?;
     let Listening { tenant, push, webhook, json, .. } = &listening;
     say(&format!(
