@@ -1,6 +1,12 @@
 //! Stacks whose queues, waits and tables are kept by another server: an emulator in an account of its own, which takes any key.
 
-use std::{path::Path, process::Command};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    path::Path,
+    process::Command,
+    thread,
+};
 
 use redial::local::{Emulator, Options, Parts};
 use redial_tests::{
@@ -180,9 +186,32 @@ async fn a_server_that_cannot_be_a_part_is_refused_before_anything_starts() {
     drop(other);
     let said = refused(&format!("parts --dynamodb {ended}"), 1);
     assert!(said.contains("nothing listens there") && said.contains("DynamoDBLocal.jar"), "{said}");
+    let said = refused(&format!("parts --dynamodb {}", failing_server()), 1);
+    assert!(said.contains("it fails at DynamoDB_20120810.BatchExecuteStatement (500"), "{said}");
     let said = refused("embedded --dynamodb http://localhost:8000", 2);
     assert!(said.contains("--dynamodb: it is an option of --emulator parts"), "{said}");
     assert!(refused("parts", 2).contains("at least one part"));
+}
+
+/// Answers its one call as an emulator does that has DynamoDB, but not PartiQL.
+fn failing_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+        while !request.ends_with(b"}]}") {
+            let length = connection.read(&mut piece).unwrap();
+            assert!(length > 0, "the call ended before its body did");
+            request.extend_from_slice(&piece[..length]);
+        }
+        connection
+            .write_all(
+                b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            )
+            .unwrap();
+    });
+    format!("http://{address}")
 }
 
 /// A folder of stacks, of which the one that `up` makes ends with it, also if the test fails.

@@ -74,9 +74,18 @@ fn probe(service: Service) -> (&'static str, Value, fn(u16, &Value) -> bool) {
         Service::StepFunctions => ("AWSStepFunctions.ListStateMachines", json!({}), |status, answer| {
             status == 200 && answer["stateMachines"].is_array()
         }),
-        Service::DynamoDb => ("DynamoDB_20120810.ListTables", json!({}), |status, answer| {
-            status == 200 && answer["TableNames"].is_array()
-        }),
+        // A claim is such a statement, which not every emulator of DynamoDB carries out. No table has the name.
+        Service::DynamoDb => {
+            let statement = json!({
+                "Statement": "INSERT INTO \"redial-probe\" VALUE {'pk': ?}",
+                "Parameters": [{"S": "probe"}],
+            });
+            let body = json!({"Statements": [statement]});
+            ("DynamoDB_20120810.BatchExecuteStatement", body, |status, answer| {
+                let code = answer["__type"].as_str().unwrap_or_default();
+                code.contains("ResourceNotFound") || (status == 200 && answer["Responses"].is_array())
+            })
+        }
     }
 }
 
@@ -116,6 +125,9 @@ async fn probed(http: &reqwest::Client, service: Service, endpoint: &str) -> Res
     let code = body["__type"].as_str().unwrap_or_default().rsplit('#').next().unwrap_or_default();
     if matches!(status.as_u16(), 401 | 403) {
         return Err(format!("it checks signatures ({status} {code}), and a part has to take any key"));
+    }
+    if status.is_server_error() {
+        return Err(format!("it fails at {target} ({status})"));
     }
     Err(format!("something else listens there ({target} answered {status} {code})").replace(" )", ")"))
 }
