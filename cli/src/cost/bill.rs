@@ -37,6 +37,10 @@ const RESPONSE_BYTES: f64 = 500.0;
 /// What is logged for an invocation, whatever its batch: Lambda's three lines (START, END, REPORT), two of metrics, and one of successes.
 const INVOCATION_LOG_BYTES: f64 = 1_200.0;
 
+/// The definitions of two latencies in the line of metrics of an invocation of dispatch, and both values of a message.
+const LATENCIES_LOG_BYTES: f64 = 140.0;
+const LATENCY_LOG_BYTES: f64 = 12.0;
+
 /// An item of the ledger, and of a subscription, with the 100 bytes that DynamoDB adds to each.
 const STORED_BYTES: f64 = 800.0;
 
@@ -159,7 +163,9 @@ impl Bill {
         let log_gb = ((lines_of_attempts + letters + requests) * f64::from(log_bytes)
             + successes_of_pages * logged * f64::from(RECIPIENT_LOG_BYTES)
             + lines_of_waves * f64::from(PAGE_LOG_BYTES)
-            + (invocations + requests) * INVOCATION_LOG_BYTES)
+            + (invocations + requests) * INVOCATION_LOG_BYTES
+            + invocations * LATENCIES_LOG_BYTES
+            + messages * LATENCY_LOG_BYTES)
             / 1e9;
         let out_gb = (attempts * (f64::from(payload_bytes) + POST_BYTES) + requests * RESPONSE_BYTES) / 1e9;
         let days = DEDUPE_WINDOW.as_secs() as f64 / 86_400.0;
@@ -241,17 +247,17 @@ mod tests {
     fn a_million_deliveries_cost_by_their_retries_waits_batches_and_dead_letters() {
         // SQS requests, write and read units, invocations, GB-seconds, GB of logs.
         for (traffic, expected) in [
-            (TRAFFIC, [300e3, 1.1e6, 1e6, 100e3, 7_500.0, 0.72]),
-            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 5.1e6, 2e6, 200e3, 15_000.0, 1.44]),
-            (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 3.2e6, 2e6, 100e3, 7_500.0, 0.72]),
-            (Traffic { batch: 1, ..TRAFFIC }, [3e6, 2e6, 1e6, 1e6, 75_000.0, 1.8]),
-            (Traffic { dead_letter_rate: 1.0, ..TRAFFIC }, [600e3, 9.1e6, 1e6, 200e3, 15_000.0, 1.44]),
-            (Traffic { api_share: 1.0, ..TRAFFIC }, [300e3, 3.1e6, 2e6, 1.1e6, 17_500.0, 2.52]),
+            (TRAFFIC, [300e3, 1.1e6, 1e6, 100e3, 7_500.0, 0.75]),
+            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 5.1e6, 2e6, 200e3, 15_000.0, 1.48]),
+            (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 3.2e6, 2e6, 100e3, 7_500.0, 0.75]),
+            (Traffic { batch: 1, ..TRAFFIC }, [3e6, 2e6, 1e6, 1e6, 75_000.0, 1.95]),
+            (Traffic { dead_letter_rate: 1.0, ..TRAFFIC }, [600e3, 9.1e6, 1e6, 200e3, 15_000.0, 1.48]),
+            (Traffic { api_share: 1.0, ..TRAFFIC }, [300e3, 3.1e6, 2e6, 1.1e6, 17_500.0, 2.55]),
             (
                 Traffic { api_share: 1.0, api_batch: 100, ..TRAFFIC },
-                [300e3, 3.1e6, 2e6, 110e3, 7_600.0, 0.74],
+                [300e3, 3.1e6, 2e6, 110e3, 7_600.0, 0.76],
             ),
-            (Traffic { ack_rate: 1.0, ..TRAFFIC }, [300e3, 2.1e6, 1e6, 1.1e6, 17_500.0, 2.52]),
+            (Traffic { ack_rate: 1.0, ..TRAFFIC }, [300e3, 2.1e6, 1e6, 1.1e6, 17_500.0, 2.55]),
         ] {
             let bill = bill(traffic);
             let lines = [
@@ -322,7 +328,7 @@ mod tests {
         assert_eq!(amount(&bill(TRAFFIC), "Data transfer", "GB out"), 1.1);
         assert_eq!(amount(&bill(TRAFFIC), "DynamoDB", "GB-months of the ledger"), 0.4);
         let kept = amount(&bill(Traffic { log_days: 365, ..TRAFFIC }), "CloudWatch Logs", "GB-months kept");
-        assert_eq!(kept, 1.31);
+        assert_eq!(kept, 1.36);
         assert!(bill(TRAFFIC).traffic.iter().all(|line| line.service != "API Gateway"));
     }
 
@@ -342,9 +348,9 @@ mod tests {
         };
         assert_eq!(
             [SuccessLogs::All, SuccessLogs::Sampled, SuccessLogs::None].map(|it| gb(it, 0.0)),
-            [0.72, 0.13, 0.12]
+            [0.75, 0.15, 0.15]
         );
-        assert_eq!(gb(SuccessLogs::None, 1.0), 0.84);
+        assert_eq!(gb(SuccessLogs::None, 1.0), 0.88);
     }
 
     #[test]
@@ -354,10 +360,16 @@ mod tests {
             telemetry.count(metric, 10);
         }
         telemetry.count_on(Metric::Sent, Lane::Transactional, 10);
+        for latency in [Metric::DispatchLatency, Metric::DeliveryLatency] {
+            for ms in 0..10 {
+                telemetry.measure_on(latency, Lane::Transactional, f64::from(200 + ms));
+            }
+        }
         let lines = telemetry.take_lines(Timestamp::from_secs(1_795_255_200));
         let metrics: usize = lines.iter().map(|line| line.to_string().len() + 1).sum();
         // As Lambda writes them: START 92 bytes, END 54, REPORT 204. And some 230 for the line of successes.
         let whole = (metrics + 350 + 230) as f64;
-        assert!((INVOCATION_LOG_BYTES - whole).abs() < 150.0, "{whole}");
+        let counted = INVOCATION_LOG_BYTES + LATENCIES_LOG_BYTES + 10.0 * LATENCY_LOG_BYTES;
+        assert!((counted - whole).abs() < 150.0, "{whole}");
     }
 }

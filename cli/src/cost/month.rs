@@ -109,8 +109,8 @@ pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions_gb: f64, prices
 
 /// What is paid by the month besides once there are messages, `waits` of which are long.
 pub(super) fn busy(waits: f64, prices: &Prices) -> Vec<Line> {
-    // Each of the stack; deliveries and their failures of each lane, too.
-    let metrics = (Metric::ALL.len() + 3 * Lane::ALL.len()) as f64;
+    // Each of the stack; deliveries and their failures of each lane, too; and two latencies of the lanes alone.
+    let metrics = (Metric::ALL.len() - 2 + (3 + 2) * Lane::ALL.len()) as f64;
     let transitions = (waits * TRANSITIONS).min(EXECUTIONS_A_MONTH * TRANSITIONS);
     vec![
         line("CloudWatch", "metrics, at most", metrics, prices.metric_month, 1.0),
@@ -144,7 +144,7 @@ mod tests {
         assert!(usd(&none) < 4.0, "{}", usd(&none));
         assert!(usd(&full) > usd(&basic));
         let of_alarms = [&full, &basic, &none].map(|lines| amount(lines, "alarms' metrics"));
-        assert_eq!(of_alarms, [72.0, 23.0, 0.0]);
+        assert_eq!(of_alarms, [73.0, 23.0, 0.0]);
         assert_eq!([&full, &basic].map(|lines| amount(lines, "dashboards")), [1.0, 0.0]);
         assert_eq!(amount(&basic, "secrets"), 4.0);
         // Six queues, and a schedule of a minute, two of five and one of an hour.

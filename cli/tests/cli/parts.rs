@@ -195,21 +195,19 @@ async fn a_server_that_cannot_be_a_part_is_refused_before_anything_starts() {
 
 /// Answers its one call as an emulator does that has DynamoDB, but not PartiQL.
 fn failing_server() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = listener.local_addr().expect("loopback");
     thread::spawn(move || {
-        let (mut connection, _) = listener.accept().unwrap();
+        let (mut connection, _) = listener.accept().expect("loopback");
         let (mut request, mut piece) = (Vec::new(), [0; 4096]);
         while !request.ends_with(b"}]}") {
-            let length = connection.read(&mut piece).unwrap();
+            let length = connection.read(&mut piece).expect("loopback");
             assert!(length > 0, "the call ended before its body did");
             request.extend_from_slice(&piece[..length]);
         }
         connection
-            .write_all(
-                b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
-            )
-            .unwrap();
+            .write_all(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n")
+            .expect("loopback");
     });
     format!("http://{address}")
 }

@@ -96,7 +96,8 @@ type Dimension = (&'static str, &'static str);
 struct Sums {
     /// Of the stack, and by a second name: a lane's is a dimension, and the others are fields.
     counts: BTreeMap<Option<Dimension>, BTreeMap<Metric, u64>>,
-    values: BTreeMap<Metric, Vec<f64>>,
+    /// Likewise; of an invocation the first hundred of each.
+    values: BTreeMap<Option<Dimension>, BTreeMap<Metric, Vec<f64>>>,
     successes: Successes,
 }
 
@@ -159,6 +160,14 @@ impl JsonTelemetry {
             for dimension in std::iter::once(None).chain(by.into_iter().map(Some)) {
                 *sums.counts.entry(dimension).or_default().entry(metric).or_default() += n;
             }
+        }
+    }
+
+    fn add_value(&self, metric: Metric, value: f64, of: Option<Dimension>) {
+        let mut sums = self.sums();
+        let values = sums.values.entry(of).or_default().entry(metric).or_default();
+        if values.len() < MOST_VALUES {
+            values.push(value);
         }
     }
 
@@ -276,11 +285,11 @@ impl Telemetry for JsonTelemetry {
     }
 
     fn measure(&self, metric: Metric, value: f64) {
-        let mut sums = self.sums();
-        let values = sums.values.entry(metric).or_default();
-        if values.len() < MOST_VALUES {
-            values.push(value);
-        }
+        self.add_value(metric, value, None);
+    }
+
+    fn measure_on(&self, metric: Metric, lane: Lane, value: f64) {
+        self.add_value(metric, value, Some((LANE, lane.label())));
     }
 
     fn reference(&self, reference: &Reference) {
@@ -351,22 +360,20 @@ pub(crate) fn infrastructure(error: &PortError) {
 /// A line for the stack, and one for each lane. Each metric of each dimension costs by the month, and only lanes are read as metrics; so
 /// reasons and classes of origins are fields of the stack's line: `"DeadLettersByReason":{"rejected":2}`.
 fn lines<'a>(stack: &'a str, sums: &'a Sums, now: Timestamp) -> Vec<Line<'a>> {
-    let counted = |counts: &BTreeMap<Metric, u64>| -> Vec<(Metric, Amount<'a>)> {
-        counts.iter().map(|(metric, n)| (*metric, Amount::Count(*n))).collect()
+    let line = |lane: Option<Dimension>| {
+        let counts = sums.counts.get(&lane).into_iter().flatten();
+        let values = sums.values.get(&lane).into_iter().flatten();
+        let counts = counts.map(|(metric, n)| (*metric, Amount::Count(*n)));
+        let metrics = counts.chain(values.map(|(metric, values)| (*metric, Amount::Values(values))));
+        Line { stack, now, lane, metrics: metrics.collect(), parts: BTreeMap::new() }
     };
-    let line = |lane, metrics| Line { stack, now, lane, metrics, parts: BTreeMap::new() };
-    let mut metrics = sums.counts.get(&None).map(counted).unwrap_or_default();
-    metrics.extend(sums.values.iter().map(|(metric, values)| (*metric, Amount::Values(values))));
-    let mut lines = if metrics.is_empty() { Vec::new() } else { vec![line(None, metrics)] };
+    let lanes = Lane::ALL.map(|lane| Some((LANE, lane.label())));
+    let mut lines: Vec<Line<'a>> =
+        std::iter::once(None).chain(lanes).map(line).filter(|line| !line.metrics.is_empty()).collect();
     for (dimension, counts) in &sums.counts {
-        match dimension {
-            None => {}
-            Some(lane @ (LANE, _)) => lines.push(line(Some(*lane), counted(counts))),
-            Some((name, value)) => {
-                for (metric, n) in counts {
-                    lines[0].parts.entry((*metric, *name)).or_default().insert(*value, *n);
-                }
-            }
+        let Some((name, value)) = dimension.filter(|(name, _)| *name != LANE) else { continue };
+        for (metric, n) in counts {
+            lines[0].parts.entry((*metric, name)).or_default().insert(value, *n);
         }
     }
     lines

@@ -38,12 +38,16 @@ fn metrics_have_one_line_with_reasons_and_providers_and_one_a_lane() {
     telemetry.dead_letter(Reason::Rejected, Some(Lane::Bulk));
     telemetry.dead_letter(Reason::Rejected, None);
     telemetry.count_on(Metric::Sent, Lane::Bulk, 5);
+    telemetry.measure_on(Metric::DispatchLatency, Lane::Bulk, 40.0);
+    telemetry.measure_on(Metric::DispatchLatency, Lane::Transactional, 3.0);
+    let latency = |ms: f64| ("DispatchLatency", "Milliseconds", json!([ms]));
     let overhead = ("RetryOverhead", "Milliseconds", json!([12.5]));
     let mut of_stack =
         line(None, &[count("Attempts", 3), count("Sent", 5), count("DeadLetters", 2), overhead]);
     of_stack["DeadLettersByReason"] = json!({"rejected": 2});
-    let of_lane = line(Some(("Lane", "bulk")), &[count("Sent", 5), count("DeadLetters", 1)]);
-    let expected = [of_stack, of_lane];
+    let of_bulk = line(Some(("Lane", "bulk")), &[count("Sent", 5), count("DeadLetters", 1), latency(40.0)]);
+    let of_transactional = line(Some(("Lane", "transactional")), &[latency(3.0)]);
+    let expected = [of_stack, of_transactional, of_bulk];
     assert_eq!(lines_of(&telemetry), expected);
 
     let telemetry = JsonTelemetry::new("my-stack".to_owned());

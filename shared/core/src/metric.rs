@@ -28,6 +28,10 @@ labels! {
         /// Web pushes that their push service rejected with 400: the request itself is wrong, and so is each one like it.
         BadRequests = "BadRequests",
         RetryOverhead = "RetryOverhead",
+        /// From when a message was queued, or is due by its `deliver_at`, to its first POST; by lane. What holds it back counts.
+        DispatchLatency = "DispatchLatency",
+        /// From the same moment until its receiver or push service accepted it, retries included; by lane.
+        DeliveryLatency = "DeliveryLatency",
         Pruned = "Pruned",
         Quarantined = "Quarantined",
         /// Tenants' stored policies that were found invalid, and were not followed.
@@ -65,6 +69,10 @@ labels! {
 
 impl Metric {
     pub const fn unit(self) -> Unit {
-        if matches!(self, Self::RetryOverhead) { Unit::Milliseconds } else { Unit::Count }
+        if matches!(self, Self::RetryOverhead | Self::DispatchLatency | Self::DeliveryLatency) {
+            Unit::Milliseconds
+        } else {
+            Unit::Count
+        }
     }
 }

@@ -10,6 +10,7 @@ use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::lane::Lane;
 use redial_core::ledger::PastAttempt;
 use redial_core::line::Line;
 use redial_core::metric::Metric;
@@ -127,6 +128,8 @@ pub struct State {
     pub breakers: Vec<(&'static str, &'static str)>,
     /// Subscriptions that were logged as put in quarantine, with their endpoints' hashes.
     pub quarantined: Vec<(SubscriptionKey, String)>,
+    /// Of messages by lane.
+    pub measured: Vec<(Metric, Lane, f64)>,
     pub policies: BTreeMap<Tenant, Vec<Stored>>,
     /// Tenants' policies as they were last read.
     pub followed: BTreeMap<Tenant, TenantPolicies>,

@@ -44,6 +44,10 @@ impl Telemetry for Memory {
 
     fn measure(&self, _metric: Metric, _value: f64) {}
 
+    fn measure_on(&self, metric: Metric, lane: Lane, value: f64) {
+        self.state().measured.push((metric, lane, value));
+    }
+
     fn reference(&self, _reference: &Reference) {}
 
     fn quarantined(&self, event: &QuarantineEvent<'_>) {

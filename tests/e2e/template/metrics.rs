@@ -118,6 +118,7 @@ enum Way {
     CountWith,
     CountOn,
     Measure,
+    MeasureOn,
     DeadLetter,
 }
 
@@ -126,6 +127,11 @@ impl Way {
         match self {
             Self::Count => Metric::ALL.into_iter().for_each(|metric| telemetry.count(metric, 1)),
             Self::Measure => Metric::ALL.into_iter().for_each(|metric| telemetry.measure(metric, 1.0)),
+            Self::MeasureOn => {
+                for lane in Lane::ALL {
+                    Metric::ALL.into_iter().for_each(|metric| telemetry.measure_on(metric, lane, 1.0));
+                }
+            }
             Self::DeadLetter => {
                 let letter = |reason: &Reason| telemetry.dead_letter(*reason, Some(Lane::Bulk));
                 Reason::ALL.iter().for_each(letter);
@@ -195,6 +201,7 @@ fn ways_by_metric() -> BTreeSet<(Metric, Way)> {
                 (".count_with(", Way::CountWith),
                 (".count_on(", Way::CountOn),
                 (".measure(", Way::Measure),
+                (".measure_on(", Way::MeasureOn),
             ];
             let way = calls.into_iter().find(|(call, _)| before.ends_with(call)).map(|(_, way)| way);
             match way.or(is_of_table.then_some(Way::Count)) {
@@ -228,6 +235,7 @@ fn each_way_of_counting_is_written_with_its_dimensions() {
     for (way, expected) in [
         (Way::Count, &["Stack"][..]),
         (Way::Measure, &["Stack"]),
+        (Way::MeasureOn, &["Lane Stack"]),
         (Way::CountWith, &["Stack"]),
         (Way::CountOn, &["Lane Stack", "Stack"]),
         (Way::DeadLetter, &["Lane Stack", "Stack"]),

@@ -100,10 +100,14 @@ impl Message {
         })
     }
 
-    /// When its TTL on this channel is over. The clock starts at the later of its first SentTimestamp and `deliver_at`.
+    /// When its clock starts: at the later of its first SentTimestamp and `deliver_at`.
+    pub fn starts_at(&self, first_sent: Timestamp) -> Timestamp {
+        self.deliver_at.map_or(first_sent, |at| at.max(first_sent))
+    }
+
+    /// When its TTL on this channel is over.
     pub fn deadline(&self, channel: Channel, first_sent: Timestamp) -> Deadline {
-        let start = self.deliver_at.map_or(first_sent, |at| at.max(first_sent));
-        self.ttl_on(channel).deadline_from(start)
+        self.ttl_on(channel).deadline_from(self.starts_at(first_sent))
     }
 
     /// A fingerprint of what is delivered to whom: two messages with the same id and another fingerprint conflict.

@@ -100,6 +100,10 @@ impl<P: Ports> Worker<P> {
             self.telemetry.measure(Metric::RetryOverhead, overhead_ms);
         }
 
+        if let Some(ms) = latency_ms(job, began).filter(|_| job.travel.turn.attempt.0 == 0) {
+            self.telemetry.measure_on(Metric::DispatchLatency, job.lane, ms);
+        }
+
         let (outcome, verdict) = self.post_once(job, began, last_start).await?;
         let now = self.system.now();
         let situation = Situation {
@@ -110,6 +114,9 @@ impl<P: Ports> Worker<P> {
             now,
         };
         let plan = plan::after(&verdict, &situation, &mut self.system.rng());
+        if let Some(ms) = latency_ms(job, now).filter(|_| plan == Plan::Sent) {
+            self.telemetry.measure_on(Metric::DeliveryLatency, job.lane, ms);
+        }
         let attempted = Attempted { outcome, took: now.since(began) };
         let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
         self.report_attempt(job, &attempted, &verdict, &plan, &facts, now);
@@ -266,6 +273,13 @@ impl<P: Ports> Worker<P> {
             took_ms: ms(attempted.took),
         });
     }
+}
+
+/// In whole milliseconds since its clock started. A replay has none: when it started was up to an operator.
+fn latency_ms(job: &Job, now: Timestamp) -> Option<f64> {
+    let is_replay = job.travel.turn.lineage.0 > 0;
+    let latency = now.since(job.message.starts_at(job.travel.first_sent));
+    (!is_replay).then(|| (latency.as_secs_f64() * 1000.0).round())
 }
 
 /// In whole milliseconds.

@@ -137,6 +137,9 @@ pub trait Telemetry: Send + Sync {
     /// Something was measured, in the metric's unit.
     fn measure(&self, metric: Metric, value: f64);
 
+    /// Something was measured of a message of a lane, in the metric's unit.
+    fn measure_on(&self, metric: Metric, lane: Lane, value: f64);
+
     /// A reference came through the dead-letter queue.
     fn reference(&self, reference: &redial_core::dead_letter::Reference);
 

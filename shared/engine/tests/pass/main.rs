@@ -14,6 +14,7 @@ mod hanging;
 mod harness;
 mod holds;
 mod http_api;
+mod latencies;
 mod lines;
 mod neighbours;
 mod openings;
