@@ -1,7 +1,8 @@
 """Checks that what SAM would deploy starts.
 
-Both ways to build of infra/docs/deploy.md have built the functions before. For each, `sam package` makes the zips, as `sam deploy` does
-before it hands them to CloudFormation, and uploads them to the S3 of a local stack. Then, for each function:
+Both ways to build of infra/docs/deploy.md have built the functions before, and a bundle was packed as for a release. For each, `sam
+package` makes or takes the zips, as `sam deploy` does before it hands them to CloudFormation, and uploads them to the S3 of a local
+stack. Then, for each function:
 
 - The zip holds an executable `bootstrap` and nothing else.
 - Alone behind a Runtime API, with an empty environment, it exits with one message that lists what is missing.
@@ -10,7 +11,7 @@ before it hands them to CloudFormation, and uploads them to the S3 of a local st
 The emulator's CloudFormation does not accept the whole template (see the module on its differences), so
 the deployment itself is that of `redial local up`.
 
-Arguments: the file that `redial local up --json` wrote, and a folder for the zips. The environment is that of `redial local env`.
+Arguments: the file that `redial local up --json` wrote, a folder for the zips, and the template of the bundle. The environment is that of `redial local env`.
 """
 
 import http.server
@@ -146,7 +147,7 @@ def main():
     folder = pathlib.Path(sys.argv[2])
     s3, lambda_client = boto3.client("s3"), boto3.client("lambda")
     s3.create_bucket(Bucket=BUCKET)
-    for flow, template in FLOWS.items():
+    for flow, template in {**FLOWS, "release": sys.argv[3]}.items():
         for resource, uri in package(flow, template, folder, dict(os.environ)).items():
             label = f"{FUNCTIONS[resource]} of {flow}"
             key = uri.removeprefix(f"s3://{BUCKET}/")
