@@ -8,7 +8,8 @@ choose that stack. It fails if
 - the document that clients are generated from is not the one that `redial openapi` prints,
 - an operation of the document has no method in one of the clients,
 - a package holds other files than it should,
-- or a client, type-checked and run against the stack, does not send, read, store and report problems as its smoke test expects.
+- a client, type-checked and run against the stack, does not send, read, store and report problems as its smoke test expects,
+- or an example of infra/docs/http-api.md, run as it stands there, does not print the state of its message.
 """
 
 import json
@@ -35,8 +36,20 @@ TSCONFIG = {
         "types": ["node"],
         "outDir": "out",
     },
-    "files": ["typescript.ts", "browser.ts"],
+    "files": ["typescript.ts", "browser.ts", "example.ts"],
 }
+STATES = ["queued", "sending", "failed"]
+
+
+def example(language):
+    """The code of the page's block that is marked to be run. Its subscription is unknown, so that nothing is sent to a push service."""
+    page = (document.INFRA / "docs/http-api.md").read_text()
+    return page.split(f"<!-- run: {language} client -->\n```")[1].split("\n", 1)[1].split("```")[0]
+
+
+def check_example(language, *command, **environment):
+    printed = run(*command, **environment).strip()
+    assert printed in STATES, f"the example for {language} printed {printed}, expected one of {STATES}"
 
 
 def files_of_tarball(path):
@@ -81,8 +94,10 @@ def install(packed, folder):
         run("tar", "-xzf", archive, "-C", target, "--strip-components", "1")
     (folder / "node_modules/openapi-fetch").symlink_to(NPM / "openapi-fetch")
     (folder / "node_modules/@types").symlink_to(NPM / "@types")
-    for name in TSCONFIG["files"]:
+    for name in ["typescript.ts", "browser.ts"]:
         shutil.copy(SMOKE / name, folder)
+    (folder / "example.ts").write_text(example("TypeScript"))
+    (folder / "example.py").write_text(example("Python"))
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "tsconfig.json").write_text(json.dumps(TSCONFIG))
     run(NPM / ".bin/tsc", "--project", folder)
@@ -99,13 +114,17 @@ def main():
     url = stack["api_url"]
     key = run(redial, "api-keys", "create", *which, "--tenant", "smoke", "--scope", "send,subscribe,read").strip()
 
+    access = {"API": url, "KEY": key}
     run("node", folder / "out/typescript.js", url, key)
+    check_example("TypeScript", "node", folder / "out/example.js", **access)
     print(f"TypeScript: {count} operations; the packed client sends, reads, stores and reports problems")
 
     site = folder / "site"
     wheel = next(packed.glob("*.whl"))
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel)
-    run(sys.executable, SMOKE / "python.py", url, key, PYTHONPATH=str(site), PYTHONDONTWRITEBYTECODE="1")
+    run(sys.executable, SMOKE / "python.py", url, key, PYTHONPATH=str(site))
+    # The same message as before, with another client: a duplicate.
+    check_example("Python", sys.executable, folder / "example.py", PYTHONPATH=str(site), **access)
     print(f"Python: {count} operations; the packed client sends, reads, stores and reports problems")
 
     body = json.dumps({"subscription": "browser", "tags": ["smoke"]}).encode()
