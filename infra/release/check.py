@@ -9,6 +9,7 @@ and starts them. What this shows:
 - The templates of a release make the same resources as infra/template.yaml, but for where the code is.
 - The Terraform module and the CDK construct have the template's parameters and outputs, and are valid.
 - The checksums name every file, and find one that was changed.
+- The workflow calls infra/release/run as it is to be called.
 """
 
 import json
@@ -168,7 +169,8 @@ def check_module(version, output):
     tested = run("terraform", "test", "-no-color", cwd=alone)
     count = re.search(r"(\d+) passed, 0 failed", tested)[1]
     if not has_provider(folder):
-        return f"{count} tests of its variables; its resources were parsed and not validated, because the AWS provider could not be installed"
+        why = "because the AWS provider could not be installed"
+        return f"{count} tests of its variables; its resources were parsed and not validated, {why}"
     run("terraform", "validate", "-no-color", cwd=folder)
     return f"{count} tests of its variables; it is valid"
 
@@ -210,8 +212,22 @@ def check_sums(output):
     return len(listed.splitlines())
 
 
+def check_workflow():
+    """Each call has the number of arguments that the command's description has."""
+    described = (template.INFRA / "release/run").read_text()
+    lines = re.findall(r"^#   infra/release/run (\w+)((?: [A-Z]+)+) ", described, re.MULTILINE)
+    usage = {part: arguments.split() for part, arguments in lines}
+    workflow = (package.ROOT / ".github/workflows/release.yml").read_text()
+    calls = re.findall(r"^ +(?:- run: |run: )?infra/release/run (\w+)((?: \S+)*?)(?: >\S+)?$", workflow, re.MULTILINE)
+    called = {part: arguments.split() for part, arguments in calls}
+    assert called.keys() == usage.keys(), f"the workflow calls {sorted(called)}, and infra/release/run has {sorted(usage)}"
+    for part, arguments in called.items():
+        assert len(arguments) == len(usage[part]), f"infra/release/run {part} takes {usage[part]}, and the workflow gives {arguments}"
+
+
 def main():
     version, output = sys.argv[1], package.empty(pathlib.Path(sys.argv[2])).resolve()
+    check_workflow()
     bundles = {architecture: check_bundle(architecture, version, output) for architecture in template.ARCHITECTURES}
     count = check_templates(bundles)
     print(f"bundles for {' and '.join(bundles)}; their templates make the {count} resources of infra/template.yaml")
