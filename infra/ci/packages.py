@@ -1,16 +1,18 @@
 """Checks that what SAM would deploy starts.
 
-Both ways to build of infra/docs/deploy.md have built the functions before. For each, `sam package` makes the zips, as `sam deploy` does
-before it hands them to CloudFormation, and uploads them to the S3 of a local stack. Then, for each function:
+Both ways to build of infra/docs/deploy.md have built the functions before, and a bundle was packed as for a release. For each, `sam
+package` makes or takes the zips, as `sam deploy` does before it hands them to CloudFormation, and uploads them to the S3 of a local
+stack. Then, for each function:
 
 - The zip holds an executable `bootstrap` and nothing else.
 - Alone behind a Runtime API, with an empty environment, it exits with one message that lists what is missing.
 - As a function of the stack, with the template's environment, it answers an event without records, or a health check.
 
 The emulator's CloudFormation does not accept the whole template (see the module on its differences), so
-the deployment itself is that of `redial local up`.
+the deployment itself is that of `redial local up`. It makes a change set, which `sam deploy` is run for in the bundle's folder.
 
-Arguments: the file that `redial local up --json` wrote, and a folder for the zips. The environment is that of `redial local env`.
+Arguments: the file that `redial local up --json` wrote, a folder for the zips, and the template of the bundle. The environment is
+that of `redial local env`.
 """
 
 import http.server
@@ -141,12 +143,25 @@ def answers(lambda_client, function, key, label):
         assert payload == {"batchItemFailures": []}, f"{label}: answered {payload}"
 
 
+def change_set(folder, environment):
+    """Deploys the bundle as its page says, up to the change set, which nobody carries out."""
+    command = ["sam", "deploy", "--no-resolve-s3", "--s3-bucket", BUCKET, "--no-confirm-changeset", "--no-execute-changeset"]
+    command += ["--parameter-overrides", "VapidSubject=mailto:push@shop.example", "VapidSecretId=redial/vapid"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode == 0, f"sam deploy of the release ended with {done.returncode}: {done.stdout}"
+    added = [line for line in done.stdout.splitlines() if line.startswith("+ Add")]
+    assert "Changeset created successfully" in done.stdout and len(added) > len(FUNCTIONS), done.stdout
+    return len(added)
+
+
 def main():
     stack = json.loads(pathlib.Path(sys.argv[1]).read_text().splitlines()[-1])
     folder = pathlib.Path(sys.argv[2])
     s3, lambda_client = boto3.client("s3"), boto3.client("lambda")
     s3.create_bucket(Bucket=BUCKET)
-    for flow, template in FLOWS.items():
+    for flow, template in {**FLOWS, "release": sys.argv[3]}.items():
         for resource, uri in package(flow, template, folder, dict(os.environ)).items():
             label = f"{FUNCTIONS[resource]} of {flow}"
             key = uri.removeprefix(f"s3://{BUCKET}/")
@@ -158,6 +173,8 @@ def main():
             lacks_configuration(bootstrap, label)
             answers(lambda_client, stack["functions"][FUNCTIONS[resource]], key, label)
             print(f"{label}: {len(content) / 1e6:.1f} MB zipped, {bootstrap.stat().st_size / 1e6:.1f} MB; it starts and answers")
+    count = change_set(pathlib.Path(sys.argv[3]).parent, dict(os.environ))
+    print(f"sam deploy in the release's folder makes a change set of {count} resources, without a build")
 
 
 if __name__ == "__main__":

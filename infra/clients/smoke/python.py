@@ -1,0 +1,80 @@
+"""The Python client against a stack: it stores a subscription, sends, reads the state, and gets a problem as a typed answer.
+
+`check.py` runs this with the packed client.
+"""
+
+import asyncio
+import base64
+import datetime
+import secrets
+import sys
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from redial_client import AuthenticatedClient, Client
+from redial_client.api.health import health
+from redial_client.api.keys import list_keys
+from redial_client.api.messages import cancel_message, get_message, list_messages, send_messages
+from redial_client.api.subscriptions import delete_subscription, put_subscription
+from redial_client.models import (
+    Cancelled,
+    Consent,
+    Deliveries,
+    Delivery,
+    KeptSubscription,
+    Message,
+    MessageTo,
+    Problem,
+    PushSubscription,
+    PushSubscriptionKeys,
+    Taken,
+)
+
+URL, KEY = sys.argv[1:]
+client = AuthenticatedClient(base_url=URL, token=KEY, raise_on_unexpected_status=True)
+tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+
+
+def base64url(content):
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+assert health.sync(client=Client(base_url=URL)).status == "ok"
+assert len(list_keys.sync(client=Client(base_url=URL)).keys) == 1
+
+point = ec.generate_private_key(ec.SECP256R1()).public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+subscription = PushSubscription(
+    endpoint="https://updates.push.services.mozilla.com/wpush/v2/smoke-python",
+    keys=PushSubscriptionKeys(p256dh=base64url(point), auth=base64url(secrets.token_bytes(16))),
+    consent=Consent(at=tomorrow - datetime.timedelta(days=1), prompt_version="1", action="granted", origin="https://shop.example"),
+    tags=["smoke"],
+)
+stored = put_subscription.sync(client=client, id="python", body=subscription)
+assert isinstance(stored, KeptSubscription) and stored.state == "active", stored
+
+# Tomorrow, so that nothing is sent from here.
+message = Message(to=MessageTo(subscription="python"), id="smoke-python", payload={"title": "smoke"}, deliver_at=tomorrow)
+taken = send_messages.sync(client=client, body=message)
+assert isinstance(taken, Taken) and (taken.id, taken.duplicate) == ("smoke-python", False), taken
+delivery = asyncio.run(get_message.asyncio(client=client, id="smoke-python"))
+assert isinstance(delivery, Delivery) and delivery.state in ("queued", "deferred") and not delivery.final, delivery
+cancelled = cancel_message.sync(client=client, id="smoke-python")
+assert isinstance(cancelled, Cancelled), cancelled
+ended = list_messages.sync(client=client, state="cancelled")
+assert isinstance(ended, Deliveries), ended
+deleted = delete_subscription.sync_detailed(client=client, id="python")
+assert deleted.status_code == 204, deleted
+
+rejected = send_messages.sync_detailed(client=client, body=Message(to=MessageTo(subscription="python"), ttl=-1))
+assert rejected.status_code == 422, rejected
+problem = rejected.parsed
+assert isinstance(problem, Problem) and problem.type_ == "urn:redial:problem:invalid", problem
+assert problem.errors[0].field == "ttl", problem
+several = send_messages.sync(client=client, body=[Message(to=MessageTo(subscription="python"), ttl=-1)])
+assert isinstance(several.items[0].problem, Problem), several
+refused = get_message.sync(client=AuthenticatedClient(base_url=URL, token="rdk_none_none"), id="x")
+assert isinstance(refused, Problem) and refused.type_ == "urn:redial:problem:unauthorized", refused
+
+# What a later release adds to a response is read.
+later = Delivery.from_dict({**delivery.to_dict(), "state": "napping", "added": 1})
+assert later.state == "napping", later
