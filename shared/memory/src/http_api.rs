@@ -136,7 +136,9 @@ fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted 
         not_before: delivery.not_before,
         held_by: None,
         in_doubt: false,
+        given: delivery.given,
         created_at: now,
+        dispatched_at: None,
         updated_at: now,
         expires_at: expires_at(now, delivery.not_before),
     };

@@ -182,14 +182,16 @@ fn a_delivery_has_every_field() {
     let expected = json!({
         "id": "m1", "state": "queued", "final": false, "channel": null, "subscription": "s1", "attempt": 0, "replay": 0,
         "status": null, "reason": null, "not_before": "2027-01-16T00:00:00.000Z", "held_by": null,
-        "in_doubt": false,
+        "in_doubt": false, "ttl_seconds": null, "dispatched_at": null,
         "created_at": "2027-01-15T08:00:00.000Z", "updated_at": "2027-01-15T08:00:00.000Z",
         "displayed_at": null, "clicked_at": null, "closed_at": null, "attempts": [],
     });
     assert_eq!((answer.status, answer.json()), (200, expected));
     api.memory.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").state = State::Sent;
     assert_eq!(api.get("/v1/messages/m1").json()["final"], true);
-    for unknown in ["/v1/messages/m2", "/v1/messages/a%20b", "/v1/messages/%ff"] {
+    api.post("/v1/messages", &json!({"id": "m2", "to": {"subscription": "s1"}, "ttl": 90}));
+    assert_eq!(api.get("/v1/messages/m2").json()["ttl_seconds"], 90);
+    for unknown in ["/v1/messages/m3", "/v1/messages/a%20b", "/v1/messages/%ff"] {
         api.get(unknown).is_problem(404, "not_found", unknown);
     }
 }

@@ -24,6 +24,7 @@ use crate::channel::Channel;
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant, Turn};
+use crate::ledger::Given;
 use crate::notification::Notification;
 use crate::page::Position;
 use crate::payload::Payload;
@@ -103,6 +104,12 @@ impl Message {
     /// When its clock starts: at the later of its first SentTimestamp and `deliver_at`.
     pub fn starts_at(&self, first_sent: Timestamp) -> Timestamp {
         self.deliver_at.map_or(first_sent, |at| at.max(first_sent))
+    }
+
+    /// What the ledger holds of it, where its channel is known or the message says it all itself.
+    pub fn given(&self, channel: Option<Channel>) -> Given {
+        let ttl = channel.map_or(self.ttl, |channel| Some(self.ttl_on(channel)));
+        Given { ttl: ttl.filter(|ttl| *ttl != Ttl::UNLIMITED) }
     }
 
     /// When its TTL on this channel is over.

@@ -130,8 +130,9 @@ impl<P: Ports> Worker<P> {
             let ask = ask_to_end(message_id, message, travel, fingerprint, now);
             let settlement = Some(Settlement { state: State::Failed, reason: Some(reason) });
             let (place, kept_until) = (None, None);
+            let (endpoint_hash, given) = (None, message.given(Some(channel)));
             let claim =
-                Claim { ask, channel, endpoint_hash: None, subscription, place, kept_until, settlement };
+                Claim { ask, channel, endpoint_hash, subscription, given, place, kept_until, settlement };
             self.end(claim, entry.as_ref(), now).await?;
         }
         self.keep(body, reference, reason, now).await?;
