@@ -13,6 +13,7 @@ use redial_adapters::system::System;
 use redial_core::{
     identity::{DeliveryId, Tenant},
     ledger::listing::Filter,
+    tag::MessageTag,
 };
 use redial_engine::ports::Clock as _;
 
@@ -76,7 +77,7 @@ Examples:
   redial status order-17 --tenant acme --wait 60 --json | jq -r .state
   redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown --stack redial
   redial status --state retrying --tenant acme --since 1h
-  redial status --state failed --tenant acme --json | jq -r .id
+  redial status --state failed --tenant acme --tag order --json | jq -r .id
   redial status --summary --watch 10
   redial status --summary --json --stack redial | jq '.ok, .findings'")]
 pub(crate) struct Status {
@@ -104,6 +105,9 @@ pub(crate) struct Status {
     /// That came to their state at or after: a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z [default: 1d]
     #[arg(long, value_name = "AGO|TIME", value_parser = When::parse, requires = "state")]
     since: Option<When>,
+    /// Whose messages have this tag; may be repeated, then all of them
+    #[arg(long, value_name = "TAG", requires = "state", value_parser = arguments::tag)]
+    tag: Vec<MessageTag>,
     /// How many deliveries at most [default: 50]
     #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u64).range(LISTED))]
     limit: Option<u64>,
@@ -129,7 +133,7 @@ fn states() -> impl clap::builder::TypedValueParser<Value = Filter> {
 
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let Self { id, tenant, json, wait, state, since, limit, summary: _, watch, all, target } = self;
+        let Self { id, tenant, json, wait, state, since, tag, limit, summary: _, watch, all, target } = self;
         if let Some(filter) = state {
             let tenant = tenant.as_deref().and_then(Tenant::parse).ok_or_else(|| {
                 Failure::input("--tenant: expected a tenant: _unknown has no deliveries, only dead letters")
@@ -137,7 +141,7 @@ impl Status {
             let now = System.now();
             let since = since.map_or(now.minus(LISTED_SINCE), |since| since.resolve(now));
             let limit = usize::try_from(limit.unwrap_or(USUALLY_LISTED)).unwrap_or(usize::MAX);
-            let listing = ByState { filter, tenant, since, limit, json };
+            let listing = ByState { filter, tenant, since, tags: tag, limit, json };
             return listing.run(&target.resolve().await?).await;
         }
         match (id, tenant) {

@@ -112,7 +112,7 @@ impl Deliveries for DynamoDeliveries {
         let mut records = Vec::with_capacity(keys.len());
         for item in self.items(&keys).await {
             let Some(record) = item?.as_ref().and_then(known) else { continue };
-            if listing.filter.finds(&record.entry) && !record.entry.is_forgotten(now) {
+            if listing.finds(&record.entry) && !record.entry.is_forgotten(now) {
                 records.push(record);
             }
         }

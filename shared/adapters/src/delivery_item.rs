@@ -9,6 +9,7 @@ use redial_core::ledger::listing::{self, Position};
 use redial_core::ledger::{Ask, Entry, Given, PastAttempt, Record, State};
 use redial_core::outcome::NotSent;
 use redial_core::reason::Reason;
+use redial_core::tag::MessageTags;
 use redial_core::time::{Timestamp, Ttl};
 
 use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
@@ -116,18 +117,19 @@ pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Fields 
 }
 
 /// The attributes of what a message says of itself.
-pub(crate) const GIVEN: [&str; 1] = ["ttl_seconds"];
+pub(crate) const GIVEN: [&str; 2] = ["ttl_seconds", "tags"];
 
 /// Those of them that have a value.
 pub(crate) fn given(given: &Given) -> Fields {
     let ttl = given.ttl.map(|ttl| n(ttl.as_secs()));
-    let values = [ttl];
+    let values = [ttl, given.tags.to_text().map(s)];
     GIVEN.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 pub(crate) fn read_given(item: &Item) -> Given {
-    let [ttl] = GIVEN;
-    Given { ttl: item.number(ttl).map(Ttl::from_secs) }
+    let [ttl, tags] = GIVEN;
+    let tags = item.text(tags).and_then(MessageTags::from_text).unwrap_or_default();
+    Given { ttl: item.number(ttl).map(Ttl::from_secs), tags }
 }
 
 /// The attributes of what another message of the delivery said of itself, and this one does not.

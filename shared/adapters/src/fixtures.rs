@@ -3,6 +3,7 @@
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ledger::Given;
+use redial_core::tag::MessageTags;
 use redial_core::time::Ttl;
 
 pub(crate) fn tenant(name: &str) -> Tenant {
@@ -25,5 +26,5 @@ pub(crate) fn hash_keys() -> HashKeys {
 
 /// All that a message can say of itself.
 pub(crate) fn given() -> Given {
-    Given { ttl: Some(Ttl::from_secs(600)) }
+    Given { ttl: Some(Ttl::from_secs(600)), tags: MessageTags::from_text("eu order").expect("two tags") }
 }

@@ -63,7 +63,7 @@ impl Deliveries for Memory {
             let position = |entry: &ledger::Entry| Place { at: entry.updated_at, id: entry.key.id.clone() };
             let is_wanted = |entry: &ledger::Entry| {
                 entry.key.tenant == listing.tenant
-                    && listing.filter.finds(entry)
+                    && listing.finds(entry)
                     && !entry.is_forgotten(state.now)
                     && entry.updated_at >= listing.since
                     && listing.after.as_ref().is_none_or(|after| position(entry) < *after)

@@ -31,6 +31,7 @@ use crate::payload::Payload;
 use crate::policy::{Circumstances, Policy, TenantPolicies};
 use crate::shape;
 use crate::subscription::Terms;
+use crate::tag::MessageTags;
 use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
 use crate::webhook::CustomHeaders;
@@ -70,6 +71,8 @@ pub struct Message {
     pub deliver_at: Option<Timestamp>,
     /// Whether a browser is to acknowledge it: its payload comes in an envelope ([`crate::plaintext`]). Without effect on a webhook.
     pub acks: bool,
+    /// By which its delivery is found again.
+    pub tags: MessageTags,
     /// The recipient of an audience: then the message travels as a reference.
     recipient: Option<RecipientRef>,
     fields: Vec<(String, Box<RawValue>)>,
@@ -109,7 +112,7 @@ impl Message {
     /// What the ledger holds of it, where its channel is known or the message says it all itself.
     pub fn given(&self, channel: Option<Channel>) -> Given {
         let ttl = channel.map_or(self.ttl, |channel| Some(self.ttl_on(channel)));
-        Given { ttl: ttl.filter(|ttl| *ttl != Ttl::UNLIMITED) }
+        Given { ttl: ttl.filter(|ttl| *ttl != Ttl::UNLIMITED), tags: self.tags.clone() }
     }
 
     /// When its TTL on this channel is over.

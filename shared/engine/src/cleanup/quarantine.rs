@@ -122,6 +122,7 @@ impl<P: Ports> Worker<P> {
             lineage: lineage.0,
             attempts: attempt.0,
             channel: channel.label().to_owned(),
+            tags: message.tags.to_text(),
             retention_days,
             ..Reference::new(&key, Kind::Failed, reason, travel.first_sent, now)
         };
@@ -265,6 +266,7 @@ fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
     Event {
         producer_ref: message.producer_ref.clone(),
         subscription: message.to.subscription().cloned(),
+        tags: message.tags.clone(),
         ..Event::of_delivery(&message.key(), event::State::Delivery(state), at)
     }
 }

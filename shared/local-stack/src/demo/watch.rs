@@ -118,7 +118,7 @@ impl<'a> Watch<'a> {
         let (mut after, since) = (None, now.minus(A_WHILE));
         while !wanted.is_empty() {
             let (tenant, filter) = (tenant(), Filter::Retrying);
-            let listing = Listing { tenant, filter, since, after, limit: MOST };
+            let listing = Listing { tenant, filter, since, tags: Vec::new(), after, limit: MOST };
             let Listed { records, next } = ledger.list(&listing).await?;
             for delivery in &mut wanted {
                 delivery.is_found |= records.iter().any(|record| record.entry.key == delivery.key());
