@@ -5,6 +5,7 @@ use redial_core::{
     delivery_options::EventType,
     endpoint::{Endpoint, EndpointError, Origin},
     identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId},
+    tag::MessageTag,
 };
 
 use crate::failure::Failure;
@@ -42,6 +43,12 @@ pub(crate) fn tenant_or_unknown(text: &str) -> Result<String, &'static str> {
 
 pub(crate) fn delivery(text: &str) -> Result<DeliveryId, &'static str> {
     DeliveryId::parse(text).ok_or(AN_ID)
+}
+
+/// A message's tag.
+pub(crate) fn tag(text: &str) -> Result<MessageTag, &'static str> {
+    MessageTag::parse(text)
+        .ok_or("1 to 32 lower-case letters, digits, _ . : and -, the first a letter or a digit")
 }
 
 pub(crate) fn subscription(text: &str) -> Result<SubscriptionId, &'static str> {

@@ -5,7 +5,7 @@ use redial_core::{
     channel::Channel,
     endpoint::HashKeys,
     identity::{DeliveryId, DeliveryKey, IdSource, Tenant, Turn},
-    ledger::{Ask, Fence, Record, State},
+    ledger::{Ask, Fence, Given, Record, State},
 };
 use redial_engine::ports::{Claim, ClaimAnswer, Ledger as _, LedgerReader as _};
 use redial_tests::{prelude::*, resources::Resources};
@@ -34,6 +34,7 @@ fn claim(key: DeliveryKey, place: u32, token: &str, source: &str, now: Timestamp
         channel: Channel::WebPush,
         endpoint_hash: None,
         subscription: None,
+        given: Given::default(),
         place: Some(place),
         kept_until: None,
         settlement: None,

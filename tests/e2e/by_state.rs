@@ -28,9 +28,13 @@ async fn what_waits_or_has_failed_is_found_by_its_state_and_a_success_is_not() {
     stack.push.script(&fails.endpoint, [Answer::status(503)]);
     let at = System.now().plus(Duration::from_secs(20));
     stack.send(&stack.message_with("scheduled", &accepts, &json!({"deliver_at": at.to_rfc3339()}))).await;
-    let policy = json!({"retry": {"max_retries": 3, "base_delay_ms": 20_000, "max_delay_ms": 20_000, "jitter": "none"}});
+    let policy = json!({
+        "retry": {"max_retries": 3, "base_delay_ms": 20_000, "max_delay_ms": 20_000, "jitter": "none"},
+        "tags": ["region:eu", "order"], "ttl": 3600,
+    });
     stack.send(&stack.message_with("retried", &fails, &policy)).await;
-    stack.send(&stack.message("rejected", &rejects, "hello")).await;
+    let before = System.now().as_ms();
+    stack.send(&stack.message_with("rejected", &rejects, &json!({"tags": ["order"]}))).await;
     stack.send(&stack.message("sent", &accepts, "hello")).await;
     stack.until_state("retried", "retrying").await;
     stack.until_state("rejected", "failed").await;
@@ -42,6 +46,24 @@ async fn what_waits_or_has_failed_is_found_by_its_state_and_a_success_is_not() {
     assert_eq!(listed(&stack, &credential, "deferred").await, ["scheduled"]);
     assert_eq!(listed(&stack, &credential, "retrying").await, ["retried"]);
     assert_eq!(listed(&stack, &credential, "failed").await, ["rejected"]);
+    // By their tags, too: those that have all of them.
+    assert_eq!(listed(&stack, &credential, "failed&tag=order").await, ["rejected"]);
+    assert_eq!(listed(&stack, &credential, "retrying&tag=order&tag=region:eu").await, ["retried"]);
+    assert_eq!(listed(&stack, &credential, "failed&tag=region:eu").await, [""; 0]);
+    let retried = stack.entry("retried").await.expect("it waits");
+    assert_eq!(
+        (text(&retried, "tags"), number(&retried, "ttl_seconds")),
+        (Some("order region:eu"), Some(3600))
+    );
+    assert!(number(&retried, "dispatched_at").is_some_and(|at| at > before - 60_000), "{retried:?}");
+    assert!(!held.contains_key("dispatched_at"), "it was never attempted: {held:?}");
+    let letter = stack.until("the dead letter is described", async || {
+        let items = stack.scan(&stack.tables().dead_letters).await;
+        items.into_iter().find(|item| text(item, "reason") == Some("rejected"))
+    });
+    assert_eq!(text(&letter.await, "tags"), Some("order"));
+    let request = &stack.received(&rejects, 1).await[0];
+    assert!(!format!("{request:?}").contains("order"), "no tag is in a push");
     let sent = stack.entry("sent").await.expect("it is kept");
     assert!(!sent.contains_key("found_by") && !sent.contains_key("found_at"), "{sent:?}");
 

@@ -15,7 +15,7 @@ async fn three_ends(stack: &TestStack) {
     }
     for n in 1..=3 {
         let message = json!({
-            "tenant": "acme", "id": format!("m{n}"), "ref": format!("order {n}"), "payload": "hello",
+            "tenant": "acme", "id": format!("m{n}"), "ref": format!("order {n}"), "payload": "hello", "tags": ["order", "eu"],
             "to": {"subscription": format!("s{n}")}, "retry": {"max_retries": 1, "base_delay_ms": 100},
         });
         stack.send(&message).await;
@@ -39,6 +39,7 @@ async fn each_end_and_a_pruned_subscription_are_reported() {
         let expected = json!({
             "v": 1, "tenant": "acme", "id": format!("m{n}"), "ref": format!("order {n}"), "at": event["at"],
             "subscription": format!("s{n}"), "state": state, "reason": reason, "status": status,
+            "tags": ["eu", "order"],
         });
         assert_eq!(*event, expected);
         assert!(Timestamp::parse_rfc3339(event["at"].as_str().expect("a time")).is_some());

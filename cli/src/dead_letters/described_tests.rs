@@ -14,6 +14,12 @@ pub(super) fn key() -> DeadLetterKey {
 pub(super) fn described() -> Described {
     let (first_sent, at) = (Timestamp::from_secs(900), Timestamp::from_secs(1_000));
     let failed = Reference::new(&key(), Kind::Failed, Reason::RetriesExhausted, first_sent, at);
-    let reference = Reference { channel: "web_push".to_owned(), status: Some(503), attempts: 6, ..failed };
+    let reference = Reference {
+        channel: "web_push".to_owned(),
+        tags: Some("eu order".to_owned()),
+        status: Some(503),
+        attempts: 6,
+        ..failed
+    };
     Described { reference, replayed_at: None, kept_until: None }
 }

@@ -31,6 +31,7 @@ const ROWS: usize = 50;
 Examples:
   redial dead-letters list
   redial dead-letters list --tenant acme --reason retries_exhausted --since 2h
+  redial dead-letters list --tenant acme --tag order --tag region:eu
   redial dead-letters list --since 7d --limit 10000 --json | jq -r .endpoint_hash | sort | uniq -c")]
 pub(crate) struct List {
     #[command(flatten)]
@@ -133,6 +134,7 @@ pub(super) fn json_of(described: &Described) -> Value {
         "attempts": it.attempts,
         "subscription": it.subscription,
         "endpoint_hash": it.endpoint_hash,
+        "tags": it.tags().collect::<Vec<_>>(),
         "first_sent": Timestamp::from_ms(it.first_sent).to_rfc3339(),
         "at": Timestamp::from_ms(it.at).to_rfc3339(),
         "replayed_at": described.replayed_at.map(Timestamp::to_rfc3339),

@@ -9,7 +9,7 @@ use clap::{
 use redial_adapters::dead_letters_dynamo::{Described, DynamoDeadLetters, Position, Scope};
 use redial_core::{
     channel::Channel, dead_letter::Reference, endpoint::EndpointHash, identity::DeliveryId, reason::Reason,
-    time::Timestamp,
+    tag::MessageTag, time::Timestamp,
 };
 
 use crate::{arguments, failure::Failure, when::When};
@@ -32,6 +32,9 @@ pub(super) struct Which {
     /// Of this channel
     #[arg(long, value_parser = channels())]
     channel: Option<Channel>,
+    /// Of messages with this tag; may be repeated, then with all of them
+    #[arg(long, value_name = "TAG", value_parser = arguments::tag)]
+    tag: Vec<MessageTag>,
     /// That failed at or after: a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z [default: 14d]
     #[arg(long, value_name = "AGO|TIME", value_parser = When::parse)]
     since: Option<When>,
@@ -66,6 +69,7 @@ impl Filter {
             && is(self.which.channel.map(Channel::label), channel)
             && is(self.which.id.as_ref().map(DeliveryId::as_str), id)
             && is(self.which.endpoint_hash.as_ref().map(EndpointHash::as_str), hash)
+            && self.which.tag.iter().all(|tag| described.reference.tags().any(|one| one == tag.as_str()))
             && (self.since..self.until).contains(&Timestamp::from_ms(*at))
     }
 
@@ -97,6 +101,7 @@ impl Which {
     /// The options that were given, in the order of the help.
     pub(super) fn options(&self) -> Vec<String> {
         let option = |name: &str, value: Option<String>| value.map(|value| format!("--{name} {value}"));
+        let tags = self.tag.iter().map(|tag| option("tag", Some(tag.to_string())));
         [
             option("tenant", self.tenant.clone()),
             option("reason", self.reason.map(|it| it.label().to_owned())),
@@ -107,6 +112,7 @@ impl Which {
             option("id", self.id.as_ref().map(|it| it.as_str().to_owned())),
         ]
         .into_iter()
+        .chain(tags)
         .flatten()
         .collect()
     }
@@ -183,7 +189,8 @@ mod tests {
 
     #[test]
     fn options_are_repeated_as_they_were_given() {
-        let given = "--tenant _unknown --reason poison --channel webhook --since 2h --id d1";
+        let given =
+            "--tenant _unknown --reason poison --channel webhook --since 2h --id d1 --tag eu --tag order";
         for options in ["", given] {
             assert_eq!(which(options).options().join(" "), options);
         }
@@ -195,6 +202,9 @@ mod tests {
             ("", "1970-01-01T00:16:41Z", true),
             ("--tenant acme --reason retries_exhausted", "1970-01-01T00:16:41Z", true),
             ("--since 1s", "1970-01-01T00:16:41Z", true),
+            ("--tag order --tag eu", "1970-01-01T00:16:41Z", true),
+            ("--tag order --tag us", "1970-01-01T00:16:41Z", false),
+            ("--tag orde", "1970-01-01T00:16:41Z", false),
             ("--tenant bolt --reason retries_exhausted", "1970-01-01T00:16:41Z", false),
             ("--tenant acme --reason poison", "1970-01-01T00:16:41Z", false),
             ("--channel webhook", "1970-01-01T00:16:41Z", false),

@@ -57,7 +57,7 @@ const MOST_REFUSED_IN_A_ROW: usize = 50;
 #[command(after_help = "\
 Examples:
   redial send --tenant acme --to s1 --payload hello
-  redial send --tenant acme --to https://hooks.example/orders --payload '{\"order\":17}' --id order-17
+  redial send --tenant acme --to https://hooks.example/orders --payload '{\"order\":17}' --id order-17 --tag order
   echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' | redial send -
   redial send campaign.ndjson --lane bulk --json > sent.ndjson
   redial send message.json --stack redial --region eu-central-1
@@ -94,12 +94,15 @@ struct One {
     /// Its id, by which it is delivered once
     #[arg(long, requires = "to")]
     id: Option<String>,
+    /// A tag, by which its delivery is found again; may be repeated
+    #[arg(long, requires = "to")]
+    tag: Vec<String>,
 }
 
 impl One {
     /// The message as JSON.
     fn message(&self) -> Option<String> {
-        let Self { to, tenant, payload, id } = self;
+        let Self { to, tenant, payload, id, tag } = self;
         let (to, tenant) = (to.as_deref()?, tenant.as_ref()?);
         let is_url = to.starts_with("https://") || to.starts_with("http://");
         let to = if is_url { json!({"webhook": {"url": to}}) } else { json!({"subscription": to}) };
@@ -111,6 +114,9 @@ impl One {
         }
         if let Some(id) = id {
             message["id"] = id.as_str().into();
+        }
+        if !tag.is_empty() {
+            message["tags"] = json!(tag);
         }
         Some(message.to_string())
     }
@@ -251,12 +257,13 @@ mod tests {
                 tenant: Tenant::parse("acme"),
                 payload: payload.map(str::to_owned),
                 id: id.map(str::to_owned),
+                tag: id.iter().map(|id| format!("of:{id}")).collect(),
             };
             one.message().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
         };
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "hello"});
         assert_eq!(message("s1", Some("hello"), None), Some(expected));
-        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1"});
+        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"]});
         assert_eq!(message("https://a.example/", Some(r#"{"a":1}"#), Some("m1")), Some(expected));
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "17"});
         assert_eq!(message("s1", Some("17"), None), Some(expected));

@@ -4,7 +4,8 @@ use redial_adapters::system::System;
 use redial_core::{
     identity::{SubscriptionId, Tenant},
     ledger::listing::{Filter, Listing, MOST},
-    time::Timestamp,
+    tag::MessageTag,
+    time::{Timestamp, Ttl},
 };
 use redial_engine::ports::{Clock as _, Deliveries as _, DeliveryRecord, Listed};
 use serde_json::{Value, json};
@@ -23,22 +24,30 @@ pub(super) struct ByState {
     pub(super) filter: Filter,
     pub(super) tenant: Tenant,
     pub(super) since: Timestamp,
+    /// All of which each has.
+    pub(super) tags: Vec<MessageTag>,
     pub(super) limit: usize,
     pub(super) json: bool,
 }
 
 impl ByState {
     pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        let Self { filter, tenant, since, limit, json } = self;
+        let Self { filter, tenant, since, tags, limit, json } = self;
         let deliveries = target.deliveries();
         let (mut found, mut after) = (Vec::new(), None);
         let has_more = loop {
-            let page = (limit - found.len()).min(MOST);
-            let listing = Listing { tenant: tenant.clone(), filter, since, after, limit: page };
+            // Of a page, few may have the tags.
+            let page = if tags.is_empty() { (limit - found.len()).min(MOST) } else { MOST };
+            let tags = tags.clone();
+            let listing = Listing { tenant: tenant.clone(), filter, since, tags, after, limit: page };
             let listed = deliveries.list(&listing).await;
             let failed = |error| AwsError::of_port(&error).failure("the deliveries cannot be listed");
             let Listed { records, next } = listed.map_err(failed)?;
             found.extend(records);
+            if found.len() > limit {
+                found.truncate(limit);
+                break true;
+            }
             match next {
                 None => break false,
                 Some(_) if found.len() >= limit => break true,
@@ -55,7 +64,10 @@ impl ByState {
         } else {
             print_lines(lines(&found, place))?;
             if found.is_empty() {
-                say(&format!("no delivery of {tenant} is {filter} since {}", since.to_rfc3339_seconds()));
+                let tags =
+                    tags.iter().map(|tag| format!(" with the tag {tag}")).collect::<Vec<_>>().join(" and");
+                let since = since.to_rfc3339_seconds();
+                say(&format!("no delivery of {tenant}{tags} is {filter} since {since}"));
             }
         }
         if has_more {
@@ -100,6 +112,9 @@ fn to_json(record: &DeliveryRecord, place: &str) -> Value {
         "reason": entry.reason.map(|reason| reason.label()),
         "not_before": entry.not_before.map(Timestamp::to_rfc3339),
         "in_doubt": entry.in_doubt,
+        "tags": entry.given.tags,
+        "ttl_seconds": entry.given.ttl.map(Ttl::as_secs),
+        "dispatched_at": entry.dispatched_at.map(Timestamp::to_rfc3339),
         "subscription": entry.subscription.as_ref().map(SubscriptionId::as_str),
     })
 }

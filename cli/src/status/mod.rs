@@ -13,6 +13,7 @@ use redial_adapters::system::System;
 use redial_core::{
     identity::{DeliveryId, Tenant},
     ledger::listing::Filter,
+    tag::MessageTag,
 };
 use redial_engine::ports::Clock as _;
 
@@ -46,7 +47,8 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// ID is what `redial send` printed: the message's own id, the one that follows from its idempotency key, or the SQS
 /// MessageId. A delivery is recorded as soon as a worker has received its message, if it has to wait with what holds it back and until when, and
 /// for 15 days after its last change; a message that could
-/// not be parsed has only a dead letter. Whether it was displayed, clicked or closed is shown if the message requested
+/// not be parsed has only a dead letter. `ttl` is the TTL that the message was given, its own or its class's, and `dispatched` the time at
+/// which a worker went out to make the first attempt. Whether it was displayed, clicked or closed is shown if the message requested
 /// acknowledgements and the user's browser sent them; such a delivery is recorded for at least a week after its TTL.
 ///
 /// --state lists a tenant's deliveries that wait for a retry, were held back, or have ended otherwise than by a success, the latest first, with
@@ -75,7 +77,7 @@ Examples:
   redial status order-17 --tenant acme --wait 60 --json | jq -r .state
   redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown --stack redial
   redial status --state retrying --tenant acme --since 1h
-  redial status --state failed --tenant acme --json | jq -r .id
+  redial status --state failed --tenant acme --tag order --json | jq -r .id
   redial status --summary --watch 10
   redial status --summary --json --stack redial | jq '.ok, .findings'")]
 pub(crate) struct Status {
@@ -103,6 +105,9 @@ pub(crate) struct Status {
     /// That came to their state at or after: a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z [default: 1d]
     #[arg(long, value_name = "AGO|TIME", value_parser = When::parse, requires = "state")]
     since: Option<When>,
+    /// Whose messages have this tag; may be repeated, then all of them
+    #[arg(long, value_name = "TAG", requires = "state", value_parser = arguments::tag)]
+    tag: Vec<MessageTag>,
     /// How many deliveries at most [default: 50]
     #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u64).range(LISTED))]
     limit: Option<u64>,
@@ -128,7 +133,7 @@ fn states() -> impl clap::builder::TypedValueParser<Value = Filter> {
 
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let Self { id, tenant, json, wait, state, since, limit, summary: _, watch, all, target } = self;
+        let Self { id, tenant, json, wait, state, since, tag, limit, summary: _, watch, all, target } = self;
         if let Some(filter) = state {
             let tenant = tenant.as_deref().and_then(Tenant::parse).ok_or_else(|| {
                 Failure::input("--tenant: expected a tenant: _unknown has no deliveries, only dead letters")
@@ -136,7 +141,7 @@ impl Status {
             let now = System.now();
             let since = since.map_or(now.minus(LISTED_SINCE), |since| since.resolve(now));
             let limit = usize::try_from(limit.unwrap_or(USUALLY_LISTED)).unwrap_or(usize::MAX);
-            let listing = ByState { filter, tenant, since, limit, json };
+            let listing = ByState { filter, tenant, since, tags: tag, limit, json };
             return listing.run(&target.resolve().await?).await;
         }
         match (id, tenant) {

@@ -37,13 +37,15 @@ pub(crate) enum Kind {
 pub(super) const TENANT: &str = "tenant";
 pub(super) const ID: &str = "correlation_id";
 pub(super) const VERDICT: &str = "verdict";
+/// With a space between them.
+pub(super) const TAGS: &str = "tags";
 
 /// All kinds, each with the value of the field `event` and the fields to filter by that it has.
 pub(super) const KINDS: [(Kind, &str, &[&str]); 12] = [
-    (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT]),
-    (Kind::SentByPage, "sent_by_page", &[TENANT, ID, VERDICT]),
+    (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT, TAGS]),
+    (Kind::SentByPage, "sent_by_page", &[TENANT, ID, VERDICT, TAGS]),
     (Kind::Breaker, "breaker", &[]),
-    (Kind::DeadLetter, "dead_letter", &[TENANT, ID]),
+    (Kind::DeadLetter, "dead_letter", &[TENANT, ID, TAGS]),
     (Kind::Quarantined, "quarantined", &[TENANT]),
     (Kind::Panic, "panic", &[TENANT, ID]),
     (Kind::PolicyIgnored, "policy_ignored", &[TENANT]),
@@ -110,6 +112,7 @@ impl Event {
             TENANT: self.text_of(TENANT),
             ID: format!("{run}-{part}-{number}"),
             VERDICT: self.text_of(VERDICT),
+            TAGS: self.text_of(TAGS),
             "plan": self.text_of(VERDICT),
             "channel": channel,
             "provider": provider,

@@ -1,18 +1,20 @@
 //! Which events to print.
 //!
 //! CloudWatch gets the filter as a pattern, and every event is tested here again: emulators support such patterns only partly,
-//! and then return everything. A pattern quotes an id, a tenant or a label; none of these can contain a quote, nor an asterisk,
-//! which a pattern would take for a wildcard.
+//! and then return everything. A pattern quotes an id, a tenant, a label or a tag; none of these can contain a quote, nor an asterisk,
+//! which a pattern would take for a wildcard. The tags of a line are one text, in which a pattern finds a tag as a part of another, too:
+//! here it is found only as a whole.
 
 use clap::{Args, builder::PossibleValuesParser};
 use redial_core::{
     identity::DeliveryId,
     page,
     reason::Reason,
+    tag::MessageTag,
     verdict::{Retry, Verdict},
 };
 
-use super::event::{Event, ID, KINDS, Kind, TENANT, VERDICT};
+use super::event::{Event, ID, KINDS, Kind, TAGS, TENANT, VERDICT};
 use crate::arguments;
 
 /// The labels of all verdicts.
@@ -37,8 +39,11 @@ pub(crate) struct Filter {
     /// Only attempts with this verdict; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(VERDICTS))]
     verdict: Vec<String>,
+    /// Only events of messages with this tag; may be repeated, then with all of them
+    #[arg(long, value_name = "TAG", value_parser = arguments::tag)]
+    tag: Vec<MessageTag>,
     /// Show the HTTP API's requests, too: method, route, status, credential
-    #[arg(long, conflicts_with_all = ["id", "verdict"])]
+    #[arg(long, conflicts_with_all = ["id", "verdict", "tag"])]
     requests: bool,
 }
 
@@ -62,9 +67,14 @@ impl Filter {
     }
 
     fn agrees_with(&self, event: &Event) -> bool {
-        self.terms()
-            .iter()
-            .all(|(field, values)| event.text_of(field).is_some_and(|value| values.contains(&value)))
+        let has = |tag: &MessageTag| {
+            event.text_of(TAGS).is_some_and(|tags| tags.split(' ').any(|one| one == tag.as_str()))
+        };
+        self.tag.iter().all(has)
+            && self
+                .terms()
+                .iter()
+                .all(|(field, values)| event.text_of(field).is_some_and(|value| values.contains(&value)))
     }
 
     /// As a filter pattern of CloudWatch Logs. The line of a page has no id of a recipient, but that of its run, which is in each.
@@ -73,6 +83,7 @@ impl Filter {
         let kinds: Vec<&str> = KINDS
             .into_iter()
             .filter(|(kind, _, has)| self.has(*kind) && filters.iter().all(|(field, _)| has.contains(field)))
+            .filter(|(_, _, has)| self.tag.is_empty() || has.contains(&TAGS))
             .map(|(_, label, _)| label)
             .collect();
         let mut terms = vec![one_of("event", &kinds)];
@@ -81,6 +92,7 @@ impl Filter {
             Some(run) if *field == ID => format!("({} || $.run = \"{run}\")", one_of(field, values)),
             Some(_) | None => one_of(field, values),
         }));
+        terms.extend(self.tag.iter().map(|tag| format!("$.{TAGS} = \"*{tag}*\"")));
         format!("{{ {} }}", terms.join(" && "))
     }
 
@@ -122,6 +134,7 @@ mod tests {
             tenant: tenant.map(str::to_owned),
             id: id.map(|id| DeliveryId::parse(id).expect("valid")),
             verdict: verdicts.iter().map(|it| (*it).to_owned()).collect(),
+            tag: Vec::new(),
             requests: false,
         }
     }
@@ -194,6 +207,35 @@ mod tests {
     }
 
     #[test]
+    fn a_tag_is_found_as_a_whole_and_several_only_together() {
+        let of = |tags: &[&str]| {
+            let tag = tags.iter().map(|tag| MessageTag::parse(tag).expect("a tag")).collect();
+            Filter { tag, ..Filter::default() }
+        };
+        let attempt = event(r#"{"event":"attempt","correlation_id":"order-17","tags":"region:eu order"}"#);
+        for (tags, matches) in [
+            (&["order"][..], true),
+            (&["region:eu", "order"], true),
+            (&["order", "refund"], false),
+            (&["region"], false),
+            (&["eu"], false),
+        ] {
+            assert_eq!(of(tags).matches(&attempt), matches, "{tags:?}");
+        }
+        for untagged in [r#"{"event":"attempt","correlation_id":"order"}"#, r#"{"event":"infrastructure"}"#] {
+            assert!(!of(&["order"]).matches(&event(untagged)), "{untagged}");
+        }
+        assert_eq!(
+            of(&["region:eu", "order"]).pattern(),
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"dead_letter\") && $.tags = \"*region:eu*\" && \
+             $.tags = \"*order*\" }"
+        );
+        let page = event(&of_page("sent").text.replace(r#""part":3"#, r#""part":3,"tags":"order""#));
+        assert!(of(&["order"]).matches(&page) && !of(&["news"]).matches(&page));
+        assert_eq!(of(&["order"]).shown(page).len(), 2);
+    }
+
+    #[test]
     fn a_recipient_of_a_page_is_found_by_its_id_and_all_of_them_by_the_message_s() {
         let one = format!("{RUN}-3-12");
         for (id, shown) in [
@@ -227,17 +269,21 @@ mod tests {
             tenant in proptest::option::of("[a-z0-9_-]{1,70}|.{0,70}"),
             id in proptest::option::of("[A-Za-z0-9_-]{1,70}|.{0,70}"),
             verdict in proptest::option::of("sent|gone|.{0,20}"),
+            tags in proptest::collection::vec("[a-z0-9][a-z0-9_.:-]{0,31}|.{0,40}", 0..4),
         ) {
             let filter = Filter {
                 tenant: tenant.and_then(|text| arguments::tenant_or_unknown(&text).ok()),
                 id: id.and_then(|text| DeliveryId::parse(&text)),
                 verdict: verdict.into_iter().filter(|text| VERDICTS.contains(&text.as_str())).collect(),
+                tag: tags.iter().filter_map(|text| MessageTag::parse(text)).collect(),
                 requests: false,
             };
             let pattern = filter.pattern();
             for (place, part) in pattern.split('"').enumerate() {
                 let is_quoted = place % 2 == 1;
-                let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                let plain = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+                // A tag may stand anywhere among others.
+                let part = part.strip_prefix('*').and_then(|part| part.strip_suffix('*')).unwrap_or(part);
                 prop_assert!(!is_quoted || (!part.is_empty() && part.chars().all(plain)), "{}", pattern);
             }
             prop_assert!(pattern.len() <= 1_024, "{}", pattern);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redial_core::{channel::Channel, endpoint::EndpointHash, reason::Reason};
 
-use super::event::{Event, Kind};
+use super::event::{Event, Kind, TAGS};
 use crate::duration::words as duration;
 
 /// Widths of columns; a longer cell moves the rest of its line.
@@ -65,6 +65,7 @@ fn attempt(event: &Event) -> String {
     let retry_after = event.number("retry_after_header").map(Duration::from_secs);
     more.extend(retry_after.map(|time| format!("asked to wait {}", duration(time))));
     more.extend(endpoint(event));
+    more.extend(tags(event));
     more.extend(took(event));
     format!(
         "{:DELIVERY$}  {:CHANNEL$}  attempt {:<2}  {:>3}  {outcome:OUTCOME$}  {}",
@@ -109,6 +110,7 @@ fn dead_letter(event: &Event) -> String {
         _ => format!("{number} attempts"),
     }));
     more.extend(endpoint(event));
+    more.extend(tags(event));
     // A browser's endpoint that is gone is logged in the same way, without a dead letter.
     let is_gone = [Reason::Gone, Reason::NotFound].map(Reason::label).contains(&reason);
     let is_endpoint = is_gone && event.text_of("channel") == Some(Channel::WebPush.label());
@@ -152,6 +154,10 @@ fn texts(event: &Event, fields: &[&str]) -> Vec<String> {
 
 fn endpoint(event: &Event) -> Option<String> {
     event.text_of("endpoint_hash").map(|hash| format!("endpoint {}", short(hash)))
+}
+
+fn tags(event: &Event) -> Option<String> {
+    event.text_of(TAGS).map(|tags| format!("tags {tags}"))
 }
 
 fn took(event: &Event) -> Option<String> {
@@ -238,8 +244,8 @@ mod tests {
                 "breaker of other, origin 0a3fc1d2: half_open → ramping, one recipient of acme: endpoint 0a3fc1d2  (60 attempts, 31 failures, 2 limited)",
             ),
             (
-                r#""event":"dead_letter","tenant":"acme","correlation_id":"d1","channel":"webhook","reason":"retries_exhausted","status_code":503,"attempts":6"#.to_owned(),
-                "acme#d1                   webhook           dead letter: retries_exhausted, status 503, 6 attempts",
+                r#""event":"dead_letter","tenant":"acme","correlation_id":"d1","channel":"webhook","reason":"retries_exhausted","status_code":503,"attempts":6,"tags":"eu order""#.to_owned(),
+                "acme#d1                   webhook           dead letter: retries_exhausted, status 503, 6 attempts, tags eu order",
             ),
             (
                 format!(

@@ -42,7 +42,7 @@ pub(crate) use self::source::{CloudWatchLogs, group, groups};
 /// number. Recipients of an audience that are sent to by the page have one line for many successes: it is shown as a line for each, and
 /// with --json as it was logged. The line of an attempt has: time (UTC), tenant#id, channel/push service, attempt (from 0), status, verdict → next step (if
 /// they differ) and its delay, then the reason, the first digits of the endpoint's hash, and the duration of the attempt.
-/// --tenant, --id and --verdict show only lines that have such a field. On AWS, a line can be read some seconds after it was
+/// --tenant, --id, --verdict and --tag show only lines that have such a field. On AWS, a line can be read some seconds after it was
 /// written, and late lines are printed late; on a local stack, a function's lines can be read when its invocation ends. A call
 /// reads what was logged since the last one and is free of charge; there is one for each function every two seconds.
 #[derive(Debug, Args)]
@@ -51,6 +51,7 @@ Examples:
   redial tail
   redial tail --stack redial --tenant acme --verdict failed --verdict gone
   redial tail --id order-17 --since 2h --no-follow
+  redial tail --tenant acme --tag region:eu --tag order
   redial tail --tenant acme --requests
   redial tail --json | jq -r 'select(.event == \"attempt\") | [.correlation_id, .took_ms] | @tsv'
 

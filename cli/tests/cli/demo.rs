@@ -28,9 +28,11 @@ fn every_scenario_ends_as_expected_and_every_message_is_accounted_for() {
     assert_eq!(rows.iter().filter_map(|row| row["messages"].as_u64()).sum::<u64>(), 30);
     let ends: BTreeMap<_, _> =
         rows.iter().filter_map(|row| Some((row["road"].as_str()?, row["seen"].as_str()?))).collect();
-    assert_eq!(ends.len(), 19);
+    assert_eq!(ends.len(), 21);
     assert_eq!(ends["410"], "gone, subscription off, 1 post");
     assert_eq!(ends["wait in Step Functions"], "parked, sent, 2 posts");
+    assert_eq!(ends["cancelled while waiting"], "parked, cancelled, 0 posts");
+    assert_eq!(ends["found by its state"], "parked, found retrying, sent, 2 posts");
     for name in ["webhook", "webhook: 500 then sent", "webhook: 410", "webhook: redirected"] {
         assert!(ends.contains_key(name), "{name}: {ends:?}");
     }
@@ -39,8 +41,8 @@ fn every_scenario_ends_as_expected_and_every_message_is_accounted_for() {
 
 #[test]
 fn too_few_messages_are_refused_with_the_least_number() {
-    let said = run(&mut redial("demo --messages 19"), "").refused_with(2);
-    assert!(said.lines().count() == 1 && said.contains("at least 20"), "{said}");
+    let said = run(&mut redial("demo --messages 21"), "").refused_with(2);
+    assert!(said.lines().count() == 1 && said.contains("at least 22"), "{said}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use redial_core::audience::{Bounds, Progress, RecipientRef, Run, RunKey, SHARDS,
 use redial_core::body::Body;
 use redial_core::identity::{DeliveryId, DeliveryKey, RunId, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
+use redial_core::ledger::Given;
 use redial_core::page::{PageKey, PageMessage, Position, Sheet};
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
@@ -259,8 +260,9 @@ impl Audiences for DynamoAudiences {
         run: &Run,
         page: &PageKey,
         members: &[SubscriptionId],
+        given: &Given,
     ) -> Result<Vec<SubscriptionId>, PortError> {
-        pages_dynamo::record(&self.table, run, page, members).await
+        pages_dynamo::record(&self.table, run, page, members, given).await
     }
 
     async fn claim_page(

@@ -77,7 +77,7 @@ async fn a_retry_is_in_the_index_until_it_is_claimed_and_an_end_stays() {
 
 fn listing(filter: Filter, after: Option<Position>, limit: usize) -> Listing {
     let since = at().minus(Duration::from_secs(3600));
-    Listing { tenant: delivery("m1").tenant, filter, since, after, limit }
+    Listing { tenant: delivery("m1").tenant, filter, since, tags: Vec::new(), after, limit }
 }
 
 fn position(secs: u64, id: &str) -> Position {

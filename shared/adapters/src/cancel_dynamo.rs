@@ -16,7 +16,7 @@ use redial_core::ledger::{Cancellation, Entry};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
-use crate::delivery_item::{ATTEMPTS, entry, entry_key, found};
+use crate::delivery_item::{ATTEMPTS, DISPATCHED, GIVEN, entry, entry_key, found};
 use crate::retries::{Patience, briefly};
 use crate::table::Table;
 use crate::table::attributes::{expiry, ms, n, s};
@@ -102,7 +102,8 @@ async fn put(table: &Table, forgotten: Option<&Entry>, cancelled: &Entry) -> Res
     let acks = AckEvent::ALL.map(acks_dynamo::attribute);
     let later = ["channel", "endpoint_hash", "subscription", "place", "status", "not_sent", "provider_word"];
     let rest = ["headers", "not_before", "held_by", "in_doubt"];
-    let removed: Vec<&str> = ATTEMPTS.into_iter().chain(acks).chain(later).chain(rest).collect();
+    let removed = ATTEMPTS.into_iter().chain(acks).chain(later).chain(rest).chain(GIVEN).chain([DISPATCHED]);
+    let removed: Vec<&str> = removed.collect();
     let removed: Vec<String> = removed.into_iter().map(|name| format!("#{name}")).collect();
     let expression = format!(
         "SET tenant = :tenant, #id = :id, #state = :cancelled, reason = :reason, lineage = :lineage, attempt = :attempt, \

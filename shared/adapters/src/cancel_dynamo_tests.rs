@@ -235,6 +235,7 @@ async fn the_api_takes_no_message_under_a_cancelled_id() {
         channel: None,
         endpoint_hash: None,
         subscription: None,
+        given: Default::default(),
         not_before: None,
     };
     let answers = deliveries.insert(vec![new], at().plus(Duration::from_secs(1))).await;

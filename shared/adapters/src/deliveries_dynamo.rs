@@ -16,7 +16,7 @@ use redial_engine::ports::{
     Clock as _, Deliveries, DeliveryRecord, Inserted, Listed, NewDelivery, PortError,
 };
 
-use crate::delivery_item::{ATTEMPTS, asked, entry, entry_key, identity};
+use crate::delivery_item::{ATTEMPTS, asked, entry, entry_key, given, identity};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, ms, s};
@@ -53,7 +53,8 @@ impl DynamoDeliveries {
     }
 
     fn statement(&self, delivery: &NewDelivery, now: Timestamp) -> Statement {
-        let NewDelivery { key, fingerprint, channel, endpoint_hash, subscription, not_before } = delivery;
+        let NewDelivery { key, fingerprint, channel, endpoint_hash, subscription, given: said, not_before } =
+            delivery;
         let ask = Ask {
             key: key.clone(),
             turn: Turn::default(),
@@ -69,6 +70,7 @@ impl DynamoDeliveries {
         fields.extend(channel.map(|channel| ("channel", s(channel.label()))));
         fields.extend(endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
         fields.extend(subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+        fields.extend(given(said));
         fields.extend(not_before.map(|at| ("not_before", ms(at))));
         Statement::insert(self.table.name(), fields)
     }
@@ -110,7 +112,7 @@ impl Deliveries for DynamoDeliveries {
         let mut records = Vec::with_capacity(keys.len());
         for item in self.items(&keys).await {
             let Some(record) = item?.as_ref().and_then(known) else { continue };
-            if listing.filter.finds(&record.entry) && !record.entry.is_forgotten(now) {
+            if listing.finds(&record.entry) && !record.entry.is_forgotten(now) {
                 records.push(record);
             }
         }

@@ -20,6 +20,7 @@ fn delivery() -> NewDelivery {
         channel: None,
         endpoint_hash: None,
         subscription: SubscriptionId::parse("s1"),
+        given: fixtures::given(),
         not_before: None,
     }
 }
@@ -46,7 +47,7 @@ fn a_new_entry_can_be_claimed_and_is_not_in_doubt() {
         assert_eq!(judge(&stored, &ask, at()), judgement, "{attempt} {content}");
     }
     assert_eq!((stored.state, stored.turn), (State::Queued, Turn::default()));
-    assert_eq!(stored.subscription, SubscriptionId::parse("s1"));
+    assert_eq!((stored.subscription, stored.given), (SubscriptionId::parse("s1"), fixtures::given()));
 }
 
 #[test]

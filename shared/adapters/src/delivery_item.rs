@@ -6,10 +6,11 @@ use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, Subscript
 use redial_core::ledger::HeldBy;
 use redial_core::ledger::history::KEPT;
 use redial_core::ledger::listing::{self, Position};
-use redial_core::ledger::{Ask, Entry, PastAttempt, Record, State};
+use redial_core::ledger::{Ask, Entry, Given, PastAttempt, Record, State};
 use redial_core::outcome::NotSent;
 use redial_core::reason::Reason;
-use redial_core::time::Timestamp;
+use redial_core::tag::MessageTags;
+use redial_core::time::{Timestamp, Ttl};
 
 use crate::table::attributes::{Item, Read, expiry, item, ms, n, or_null, s};
 
@@ -115,6 +116,32 @@ pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Fields 
     ]
 }
 
+/// The attributes of what a message says of itself.
+pub(crate) const GIVEN: [&str; 2] = ["ttl_seconds", "tags"];
+
+/// Those of them that have a value.
+pub(crate) fn given(given: &Given) -> Fields {
+    let ttl = given.ttl.map(|ttl| n(ttl.as_secs()));
+    let values = [ttl, given.tags.to_text().map(s)];
+    GIVEN.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+pub(crate) fn read_given(item: &Item) -> Given {
+    let [ttl, tags] = GIVEN;
+    let tags = item.text(tags).and_then(MessageTags::from_text).unwrap_or_default();
+    Given { ttl: item.number(ttl).map(Ttl::from_secs), tags }
+}
+
+/// The attributes of what another message of the delivery said of itself, and this one does not.
+pub(crate) fn not_given(before: &Given, now: &Given) -> Vec<&'static str> {
+    let now = given(now);
+    let is_gone = |name: &&str| now.iter().all(|(given, _)| given != name);
+    given(before).into_iter().map(|(name, _)| name).filter(is_gone).collect()
+}
+
+/// When the first attempt was dispatched.
+pub(crate) const DISPATCHED: &str = "dispatched_at";
+
 /// The attribute of a place in a delivery's history.
 pub const fn attribute(place: u32) -> &'static str {
     ATTEMPTS[(place % KEPT) as usize]
@@ -149,7 +176,9 @@ pub fn entry(item: &Item) -> Option<Entry> {
         not_before: item.time("not_before"),
         held_by: item.text("held_by").and_then(|text| held_by(text, item.time("not_before")?)),
         in_doubt: item.truth("in_doubt"),
+        given: read_given(item),
         created_at: item.time("created_at")?,
+        dispatched_at: item.time(DISPATCHED),
         updated_at: item.time("updated_at")?,
         expires_at: Timestamp::from_secs(item.number("expires_at")?),
     })

@@ -2,6 +2,9 @@
 
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::ledger::Given;
+use redial_core::tag::MessageTags;
+use redial_core::time::Ttl;
 
 pub(crate) fn tenant(name: &str) -> Tenant {
     Tenant::parse(name).expect("valid")
@@ -19,4 +22,9 @@ pub(crate) fn subscription(id: &str) -> SubscriptionKey {
 
 pub(crate) fn hash_keys() -> HashKeys {
     HashKeys::parse("k1:0123456789abcdef").expect("valid")
+}
+
+/// All that a message can say of itself.
+pub(crate) fn given() -> Given {
+    Given { ttl: Some(Ttl::from_secs(600)), tags: MessageTags::from_text("eu order").expect("two tags") }
 }

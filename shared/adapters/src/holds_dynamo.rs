@@ -10,7 +10,7 @@ use redial_core::ledger::{Ask, State};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
-use crate::delivery_item::{asked, found, held, identity};
+use crate::delivery_item::{asked, found, given, held, identity};
 use crate::retries::Patience;
 use crate::table::attributes::{expiry, ms, n, s};
 use crate::table::{Statement, Table};
@@ -69,6 +69,7 @@ fn insert(table: &Table, hold: &Hold, now: Timestamp) -> Statement {
     fields.push(("channel", s(hold.channel.label())));
     fields.extend(entry.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
     fields.extend(entry.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+    fields.extend(given(&entry.given));
     fields.extend([("not_before", ms(hold.until)), ("held_by", held(hold.by, hold.until))]);
     fields.extend(found(&entry.key, entry.state, now).into_iter().flatten());
     Statement::insert(table.name(), fields)

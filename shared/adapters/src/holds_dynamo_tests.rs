@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::delivery_item::entry;
-use crate::fixtures::delivery;
+use crate::fixtures::{delivery, given as given_in_a_message};
 use crate::ledger_dynamo::DynamoLedger;
 use crate::ledger_dynamo::tests::{at, fingerprint};
 use crate::stub_dynamo::StubDynamo;
@@ -27,6 +27,7 @@ fn hold(attempt: u32) -> Hold {
         channel: Channel::Webhook,
         endpoint_hash: None,
         subscription: None,
+        given: given_in_a_message(),
         kept_until: None,
     }
 }

@@ -20,11 +20,12 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
 use crate::delivery_item::{
-    ATTEMPTS, FOUND, Fields, asked, entry, entry_key, found, identity, past_attempt, recorded,
+    ATTEMPTS, DISPATCHED, FOUND, Fields, GIVEN, asked, entry, entry_key, found, given, identity, not_given,
+    past_attempt, recorded,
 };
 use crate::retries::Patience;
 use crate::system::System;
-use crate::table::attributes::{expiry, n, or_null, s};
+use crate::table::attributes::{expiry, ms, n, or_null, s};
 use crate::table::{Statement, Table, on_a_table};
 use crate::{acks_dynamo, aws_error, batches_dynamo, holds_dynamo};
 
@@ -83,26 +84,26 @@ impl DynamoLedger {
         let mut sets = fresh(claim, now);
         sets.retain(|(name, _)| *name != "pk");
         let acks = AckEvent::ALL.map(acks_dynamo::attribute);
-        let later = acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription"]);
-        let mut removes: Vec<&str> = ATTEMPTS.into_iter().chain(later).chain(FOUND).collect();
-        removes.retain(|name| sets.iter().all(|(set, _)| set != name));
+        let later = acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription", DISPATCHED]);
+        let mut removes: Vec<&str> = ATTEMPTS.into_iter().chain(later).chain(FOUND).chain(GIVEN).collect();
+        removes.retain(|name| !is_set(&sets, name));
         let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
         conditions.push(("lease_token", s(&stored.lease_token)));
         conditions.push(("expires_at", expiry(stored.expires_at)));
         Statement::update(self.table.name(), sets, &removes, conditions)
     }
 
-    /// Without a `lease_token`, the usual predecessor is expected without having been read.
+    /// Without a `stored` entry, the usual predecessor is expected without having been read.
     fn swap(
         &self,
         claim: &Claim,
         (turn, state): (Turn, State),
-        lease_token: Option<&str>,
+        stored: Option<&Entry>,
         in_doubt: bool,
         folded: Option<(&'static str, AttributeValue)>,
         now: Timestamp,
     ) -> Statement {
-        let mut sets = claimed(claim, now);
+        let mut sets = claimed(claim, stored, now);
         sets.extend(["not_before", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
         // A success that only a batch had is kept in the history.
         sets.extend(folded);
@@ -111,10 +112,16 @@ impl DynamoLedger {
             sets.push(("in_doubt", AttributeValue::Bool(in_doubt)));
         }
         let mut conditions = as_it_was(&claim.ask.key, turn, state);
-        conditions.extend(lease_token.map(|token| ("lease_token", s(token))));
+        conditions.extend(stored.map(|stored| ("lease_token", s(&stored.lease_token))));
+        let mut removes = stored.map_or_else(Vec::new, |stored| not_given(&stored.given, &claim.given));
+        if stored.is_some_and(|stored| stored.dispatched_at.is_some()) && !is_set(&sets, DISPATCHED) {
+            removes.push(DISPATCHED);
+        }
         // An attribute of an index is removed, and never set to NULL.
-        let leaves = state.is_listed() && !claim.ask.state.is_listed();
-        Statement::update(self.table.name(), sets, if leaves { &FOUND } else { &[] }, conditions)
+        if state.is_listed() && !claim.ask.state.is_listed() {
+            removes.extend(FOUND);
+        }
+        Statement::update(self.table.name(), sets, &removes, conditions)
     }
 
     /// Writes down which message has met a cancellation, and what is known of the delivery by it.
@@ -127,9 +134,11 @@ impl DynamoLedger {
         ];
         sets.extend(met.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
         sets.extend(met.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+        sets.extend(given(&met.given));
+        let removes = not_given(&stored.given, &met.given);
         let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
         conditions.push(("source_message", s(&stored.source_message)));
-        Statement::update(self.table.name(), sets, &[], conditions)
+        Statement::update(self.table.name(), sets, &removes, conditions)
     }
 
     /// What follows from the entry that a claim met, whose batch is closed or read where it may be listed.
@@ -151,9 +160,9 @@ impl DynamoLedger {
         let entry = batch.resolve(stored.clone());
         Ok(Next::Answer(match judge(&entry, &claim.ask, now) {
             Judgement::Claim { in_doubt } => {
-                let (version, token) = ((stored.turn, stored.state), Some(stored.lease_token.as_str()));
+                let version = (stored.turn, stored.state);
                 let folded = success.as_ref().and_then(past_attempt);
-                let statement = self.swap(claim, version, token, in_doubt, folded, now);
+                let statement = self.swap(claim, version, Some(&stored), in_doubt, folded, now);
                 return Ok(Next::Try(statement, granted(in_doubt, now)));
             }
             Judgement::Cancelled => {
@@ -321,7 +330,8 @@ fn granted(in_doubt: bool, now: Timestamp) -> ClaimAnswer {
 fn meets(claim: &Claim, cancelled: Entry) -> Entry {
     let endpoint_hash = claim.endpoint_hash.clone().or(cancelled.endpoint_hash.clone());
     let subscription = claim.subscription.clone().or(cancelled.subscription.clone());
-    Entry { endpoint_hash, subscription, ..claim::met(cancelled, &claim.ask) }
+    let given = claim.given.clone();
+    Entry { endpoint_hash, subscription, given, ..claim::met(cancelled, &claim.ask) }
 }
 
 /// Whether the entry is this record's outcome: the statement was carried out, the answer was lost, and it was tried again.
@@ -339,21 +349,28 @@ fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
     ]
 }
 
-/// The attributes that a claim writes, whatever is there.
-fn claimed(claim: &Claim, now: Timestamp) -> Fields {
+fn is_set(sets: &Fields, name: &str) -> bool {
+    sets.iter().any(|(set, _)| *set == name)
+}
+
+/// The attributes that a claim writes in place of what is there, if that counts and was read.
+fn claimed(claim: &Claim, stored: Option<&Entry>, now: Timestamp) -> Fields {
+    let dispatched = claim::dispatched_at(stored, &claim.ask, now);
     let reason = claim.settlement.and_then(|end| end.reason);
     let mut fields = asked(&claim.ask, claim.expires_at(now), now);
     fields.extend(claim.place.map(|place| ("place", n(place))));
     fields.push(("channel", s(claim.channel.label())));
     fields.extend(claim.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
     fields.extend(reason.map(|reason| ("reason", s(reason.label()))));
+    fields.extend(given(&claim.given));
+    fields.extend(dispatched.map(|at| (DISPATCHED, ms(at))));
     fields.extend(found(&claim.ask.key, claim.ask.state, now).into_iter().flatten());
     fields
 }
 
 /// The attributes of a claim's new entry.
 fn fresh(claim: &Claim, now: Timestamp) -> Fields {
-    let mut fields = claimed(claim, now);
+    let mut fields = claimed(claim, None, now);
     fields.extend(identity(&claim.ask.key, now));
     fields.extend(claim.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
     fields

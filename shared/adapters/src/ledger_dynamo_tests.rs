@@ -3,11 +3,11 @@
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::IdSource;
-use redial_core::ledger::Ask;
+use redial_core::ledger::{Ask, Given};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::{delivery, hash_keys};
+use crate::fixtures::{self, delivery, hash_keys};
 use crate::stub_dynamo::{Answer, StubDynamo, error, now};
 
 /// The errors of a statement that may pass, as `BatchStatementErrorCodeEnum` spells them.
@@ -68,6 +68,7 @@ pub(crate) fn claim(id: &str) -> Claim {
         channel: Channel::WebPush,
         endpoint_hash: None,
         subscription: None,
+        given: Given::default(),
         place: Some(0),
         kept_until: None,
         settlement: None,
@@ -170,4 +171,53 @@ async fn one_invalid_statement_leaves_the_others_of_its_call_alone() {
     let recorded = ledger(&stub).record(["a", "b", "c"].map(record).to_vec()).await;
     assert_eq!((&recorded[0], &recorded[2]), (&Ok(Fence::Held), &Ok(Fence::Held)));
     assert_eq!(recorded[1].as_ref().expect_err("invalid").code, "ValidationException");
+}
+
+/// The names that the last statement of a claim on this entry sets and removes.
+async fn swapped(stored: Value, claim: Claim) -> [Vec<String>; 2] {
+    let stub = StubDynamo::new(move |operation, call| match operation {
+        "BatchGetItem" => Ok(json!({"Responses": {"deliveries": [stored]}})),
+        _ => {
+            let is_usual = call["Statements"].to_string().contains("INSERT");
+            statements(call, |_| is_usual.then_some("DuplicateItem"))
+        }
+    });
+    let claimed = ledger(&stub).claim(vec![claim], at()).await;
+    assert!(matches!(claimed[0], Ok(ClaimAnswer::Granted { .. })), "{claimed:?}");
+    let calls = stub.calls("BatchExecuteStatement");
+    let last =
+        calls.last().expect("a call")["Statements"][0]["Statement"].as_str().expect("a text").to_owned();
+    let names = |word: &str| {
+        let before = format!(" {word} \"");
+        last.split(&before).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
+    };
+    [names("SET"), names("REMOVE")]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_writes_what_its_message_says_of_itself_and_when_it_is_dispatched() {
+    let given = fixtures::given();
+    let mut queued = stored(State::Queued, "http-api");
+    for (name, value) in crate::delivery_item::given(&given) {
+        queued[name] =
+            value.as_n().map_or_else(|_| json!({"S": value.as_s().expect("text")}), |n| json!({"N": n}));
+    }
+    let names = |names: &[String]| -> Vec<String> {
+        names.iter().filter(|name| GIVEN.contains(&name.as_str()) || *name == DISPATCHED).cloned().collect()
+    };
+    let all: Vec<String> = GIVEN.into_iter().chain([DISPATCHED]).map(str::to_owned).collect();
+    let [set, removed] = swapped(queued.clone(), Claim { given: given.clone(), ..claim("b") }).await;
+    assert_eq!((names(&set), names(&removed)), (all, Vec::new()));
+    // What another message of the delivery said, this one does not.
+    let [set, removed] = swapped(queued.clone(), claim("b")).await;
+    assert_eq!(
+        (names(&set), names(&removed)),
+        (vec![DISPATCHED.to_owned()], GIVEN.map(str::to_owned).to_vec())
+    );
+    // An end without an attempt, of one whose claim was given back.
+    queued[DISPATCHED] = json!({"N": "1"});
+    let end = Ask { state: State::Expired, ..claim("b").ask };
+    let [set, removed] = swapped(queued, Claim { ask: end, given, ..claim("b") }).await;
+    assert_eq!(names(&set), GIVEN.map(str::to_owned));
+    assert_eq!(names(&removed), [DISPATCHED]);
 }

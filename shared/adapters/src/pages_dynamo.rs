@@ -2,7 +2,7 @@
 //!
 //! | pk | sk | what | expires |
 //! |---|---|---|---|
-//! | `run#<tenant>#<run>#<part>` | `members#<first>` | the members of the page that so many of its part come before, as one text, and when the run was opened | with the run |
+//! | `run#<tenant>#<run>#<part>` | `members#<first>` | the members of the page that so many of its part come before, as one text, when the run was opened, and what its message says of itself | with the run |
 //! | the same | `sheet#<first>` | what became of their places: who holds it until when, at which step it is, and when it was written | with the run |
 //!
 //! A part has a partition of its own: a page is some ten writes, and a partition takes a thousand a second. The numbers have ten digits,
@@ -11,10 +11,12 @@
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use redial_core::audience::Run;
 use redial_core::identity::SubscriptionId;
+use redial_core::ledger::Given;
 use redial_core::page::{PageKey, Places, Position, Sheet};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, OnPage, PageClaim, PageLease, PortError};
 
+use crate::delivery_item;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, expiry, key, ms, n, s};
 use crate::table::{Table, Update};
@@ -25,11 +27,18 @@ pub(crate) async fn record(
     run: &Run,
     page: &PageKey,
     members: &[SubscriptionId],
+    given: &Given,
 ) -> Result<Vec<SubscriptionId>, PortError> {
     let ids = members.iter().map(SubscriptionId::as_str).collect::<Vec<_>>().join(" ");
     let values = [(":ids", s(ids)), (":opened", ms(run.opened_at)), (":end", expiry(run.kept_until))];
-    let update = table
-        .update(members_key(page), "SET ids = :ids, opened_at = :opened, expires_at = :end", values)
+    let given = delivery_item::given(given);
+    let set: String = given.iter().map(|(name, _)| format!(", {name} = :{name}")).collect();
+    let expression = format!("SET ids = :ids, opened_at = :opened, expires_at = :end{set}");
+    let mut update = table.update(members_key(page), expression, values);
+    for (name, value) in given {
+        update = update.expression_attribute_values(format!(":{name}"), value);
+    }
+    let update = update
         .condition_expression("attribute_not_exists(pk)")
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
     match table.send(update).await? {
@@ -117,6 +126,7 @@ pub(crate) async fn find(
         sheet: sheet(&stored).ok_or_else(|| unreadable("find"))?,
         opened_at,
         updated_at: stored.time("written_at").unwrap_or(opened_at),
+        given: delivery_item::read_given(&item),
     }))
 }
 
@@ -218,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::fake_table::FakeTable;
-    use crate::fixtures::delivery;
+    use crate::fixtures::{delivery, given};
     use crate::table::attributes::item;
 
     fn opened_at() -> Timestamp {
@@ -250,7 +260,7 @@ mod tests {
         for page in 0..many {
             let page = PageKey { run: run().key, shard: 3, first: 3 * page };
             let members: Vec<_> = (0..3).map(|place| id(2 * (page.first as usize + place) + 1)).collect();
-            assert_eq!(record(&table, &run(), &page, &members).await, Ok(members));
+            assert_eq!(record(&table, &run(), &page, &members, &given()).await, Ok(members));
         }
         (fake, table)
     }
@@ -264,7 +274,7 @@ mod tests {
             let found = found.expect("it is on a page");
             let expected = (id(2 * number as usize + 1), number as usize % 3, State::Queued);
             assert_eq!((found.subscription.clone(), found.place, found.state()), expected);
-            assert_eq!((found.opened_at, found.updated_at), (opened_at(), opened_at()));
+            assert_eq!((found.opened_at, found.updated_at, found.given), (opened_at(), opened_at(), given()));
         }
         let number = |number: &str| json!({"N": number});
         let text = |text: &str| json!({"S": text});

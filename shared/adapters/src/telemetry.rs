@@ -190,6 +190,7 @@ impl Telemetry for JsonTelemetry {
             correlation_id = event.correlation_id.as_str(),
             endpoint_hash = event.endpoint_hash,
             tenant = event.tenant.as_str(),
+            tags = event.tags,
             channel = event.channel,
             provider = event.provider,
             attempt = event.attempt,
@@ -207,7 +208,7 @@ impl Telemetry for JsonTelemetry {
     }
 
     fn sent_by_page(&self, event: &PageEvent<'_>) {
-        let PageEvent { message, page, sent } = event;
+        let PageEvent { message, tags, page, sent } = event;
         let logged: Vec<&SentByPage<'_>> = sent
             .iter()
             .filter(|it| {
@@ -230,6 +231,7 @@ impl Telemetry for JsonTelemetry {
             event = "sent_by_page",
             correlation_id = message.as_str(),
             tenant = page.run.tenant.as_str(),
+            tags,
             run = page.run.id.as_str(),
             part = page.shard,
             numbers = list(&|it| page.position(it.place).number.to_string()),
@@ -297,6 +299,7 @@ impl Telemetry for JsonTelemetry {
             event = "dead_letter",
             correlation_id = reference.id,
             tenant = reference.tenant,
+            tags = reference.tags,
             channel = reference.channel,
             endpoint_hash = reference.endpoint_hash,
             reason = reference.reason,

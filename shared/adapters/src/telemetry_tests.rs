@@ -165,6 +165,7 @@ fn an_attempt_that_was_not_sent_logs_the_failure() {
         correlation_id: &id,
         endpoint_hash: None,
         tenant: &tenant,
+        tags: Some("eu order"),
         channel: "webhook",
         provider: "other",
         attempt: 0,
@@ -184,7 +185,9 @@ fn an_attempt_that_was_not_sent_logs_the_failure() {
     let logged: Vec<Option<&str>> = lines.iter().map(|line| line["not_sent"].as_str()).collect();
     let labels = ["dns", "connect", "connect_timeout", "tls", "no_resources"].map(Some);
     assert_eq!(logged, [labels.as_slice(), &[None]].concat());
-    assert!(lines.iter().all(|line| line["reason"] == "not_sent"));
+    assert!(lines.iter().all(|line| line["reason"] == "not_sent" && line["tags"] == "eu order"));
+    let metrics = serde_json::to_string(&telemetry.take_lines(Timestamp::default())).expect("JSON");
+    assert!(!metrics.contains("order"), "tags are no dimension: {metrics}");
 }
 
 #[test]
@@ -203,6 +206,7 @@ fn each_invocation_logs_its_successes_together_whichever_have_lines() {
                 correlation_id: id,
                 endpoint_hash: None,
                 tenant: &tenant,
+                tags: Some("eu order"),
                 channel: "webhook",
                 provider: "other",
                 attempt: 0,
@@ -247,6 +251,7 @@ fn recipients_of_a_page_have_one_line_with_those_of_them_that_are_logged() {
     let ids: Vec<DeliveryId> = (0..100).map(|place| page.position(place).delivery()).collect();
     let event = || PageEvent {
         message: &message,
+        tags: Some("eu order"),
         page: &page,
         sent: ids
             .iter()
@@ -282,6 +287,7 @@ fn recipients_of_a_page_have_one_line_with_those_of_them_that_are_logged() {
         ("event", json!("sent_by_page")),
         ("correlation_id", json!("news")),
         ("tenant", json!("acme")),
+        ("tags", json!("eu order")),
         ("run", json!(page.run.id.as_str())),
         ("part", json!(3)),
         ("verdict", json!("sent")),

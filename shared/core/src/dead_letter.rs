@@ -86,6 +86,9 @@ pub struct Reference {
     pub subscription: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint_hash: Option<String>,
+    /// The message's tags, with a space between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<String>,
     /// Why: a [`Reason`]'s label.
     pub reason: String,
     /// Details: the invalid fields, a provider's own reason, or what failed before anything was sent (`not_sent: tls`).
@@ -120,6 +123,7 @@ impl Reference {
             channel: "unknown".to_owned(),
             subscription: None,
             endpoint_hash: None,
+            tags: None,
             reason: reason.label().to_owned(),
             detail: None,
             status: None,
@@ -136,6 +140,11 @@ impl Reference {
 
     pub fn reason(&self) -> Option<Reason> {
         Reason::from_label(&self.reason)
+    }
+
+    /// The message's tags, one by one.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.tags.iter().flat_map(|tags| tags.split(' '))
     }
 
     pub fn to_body(&self) -> String {
@@ -183,12 +192,14 @@ mod tests {
             DeadLetterKey { tenant: "acme".to_owned(), id: "d1".to_owned(), letter: "lineage-0".to_owned() };
         let reference = Reference {
             subscription: Some("s1".to_owned()),
+            tags: Some("eu order".to_owned()),
             status: Some(410),
             attempts: 1,
             ..Reference::new(&key, Kind::Gone, Reason::Gone, Timestamp::from_ms(1), Timestamp::from_ms(2))
         };
         assert_eq!(Reference::from_body(&reference.to_body()), Some(reference.clone()));
         assert_eq!(reference.reason(), Some(Reason::Gone));
+        assert_eq!(reference.tags().collect::<Vec<_>>(), ["eu", "order"]);
         assert_eq!(Reference::from_body(&reference.to_body().replace("\"v\":1", "\"v\":2")), None);
         assert_eq!(Reference::from_body("{}"), None);
     }

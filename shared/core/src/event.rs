@@ -13,6 +13,7 @@ use crate::message::ProducerRef;
 use crate::queue::{Outgoing, Queue};
 use crate::reason::Reason;
 use crate::route::DelaySeconds;
+use crate::tag::MessageTags;
 use crate::time::Timestamp;
 
 pub const VERSION: u64 = 1;
@@ -49,6 +50,8 @@ pub struct Event {
     /// The subscription that it is about, or that the delivery went to.
     pub subscription: Option<SubscriptionId>,
     pub state: State,
+    /// Those of the message.
+    pub tags: MessageTags,
     pub reason: Option<Reason>,
     pub status: Option<u16>,
     pub at: Timestamp,
@@ -57,7 +60,8 @@ pub struct Event {
 impl Event {
     fn new(tenant: &Tenant, state: State, at: Timestamp) -> Self {
         let (tenant, id, producer_ref, subscription) = (tenant.clone(), None, None, None);
-        Self { tenant, id, producer_ref, subscription, state, reason: None, status: None, at }
+        let (tags, reason, status) = (MessageTags::default(), None, None);
+        Self { tenant, id, producer_ref, subscription, state, tags, reason, status, at }
     }
 
     pub fn of_delivery(key: &DeliveryKey, state: State, at: Timestamp) -> Self {
@@ -82,6 +86,7 @@ impl Event {
             "ref": self.producer_ref.as_ref().map(ProducerRef::expose),
             "subscription": self.subscription,
             "state": self.state.label(),
+            "tags": self.tags,
             "reason": self.reason.map(Reason::label),
             "status": self.status,
             "at": self.at.to_rfc3339(),
@@ -109,19 +114,28 @@ mod tests {
         let at = time("2026-11-21T10:00:00Z");
         let (failed, gone) = (State::Delivery(ledger::State::Failed), Some(Reason::Gone));
         let of_delivery = Event {
+            tags: MessageTags::from_text("eu order").expect("two tags"),
             reason: Some(Reason::RetriesExhausted),
             status: Some(503),
             ..Event::of_delivery(&delivery("m1"), failed, at)
         };
         let of_subscription = Event::of_subscription(&subscription("s1"), State::Pruned, gone, at);
-        for (event, id, subscription, state, reason, status) in [
-            (of_delivery, json!("m1"), json!(null), "failed", "retries_exhausted", json!(503)),
-            (of_subscription, json!(null), json!("s1"), "pruned", "gone", json!(null)),
+        for (event, id, subscription, state, tags, reason, status) in [
+            (
+                of_delivery,
+                json!("m1"),
+                json!(null),
+                "failed",
+                json!(["eu", "order"]),
+                "retries_exhausted",
+                json!(503),
+            ),
+            (of_subscription, json!(null), json!("s1"), "pruned", json!([]), "gone", json!(null)),
         ] {
             let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
             let expected = json!({
                 "v": 1, "tenant": "acme", "id": id, "ref": null, "subscription": subscription, "state": state,
-                "reason": reason, "status": status, "at": "2026-11-21T10:00:00.000Z",
+                "tags": tags, "reason": reason, "status": status, "at": "2026-11-21T10:00:00.000Z",
             });
             assert_eq!(body, expected);
         }

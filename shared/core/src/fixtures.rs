@@ -10,7 +10,7 @@ use crate::endpoint::{Endpoint, HashKeys};
 use crate::identity::{
     Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, Turn,
 };
-use crate::ledger::{Entry, Record, State, expires_at};
+use crate::ledger::{Entry, Given, Record, State, expires_at};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::outcome::Response;
 use crate::policy::{Policy, catalogue};
@@ -108,7 +108,9 @@ pub(crate) fn entry(now: Timestamp) -> Entry {
         not_before: None,
         held_by: None,
         in_doubt: false,
+        given: Given::default(),
         created_at: now,
+        dispatched_at: None,
         updated_at: now,
         expires_at: expires_at(now, None),
     }

@@ -51,6 +51,7 @@ async fn announced(
     }
     let announced = Event {
         subscription: known.subscription().cloned(),
+        tags: known.given().tags.clone(),
         ..Event::of_delivery(key, State::Acknowledged(event), now)
     };
     env.outbox().send(vec![announced.outgoing()]).await.into_iter().collect::<Result<(), _>>()?;

@@ -9,6 +9,7 @@
 use crate::ports::{Acks, Deliveries, DeliveryRecord, HttpApi, OnPage, Pages, PortError};
 use redial_core::ack::AckEvent;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
+use redial_core::ledger::Given;
 use redial_core::page::Position;
 use redial_core::time::Timestamp;
 
@@ -25,6 +26,14 @@ impl Known {
         match self {
             Self::Entry(record) => record.entry.subscription.as_ref(),
             Self::OnPage { on_page, .. } => Some(&on_page.subscription),
+        }
+    }
+
+    /// What its message says of itself.
+    pub fn given(&self) -> &Given {
+        match self {
+            Self::Entry(record) => &record.entry.given,
+            Self::OnPage { on_page, .. } => &on_page.given,
         }
     }
 

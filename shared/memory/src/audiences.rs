@@ -2,6 +2,7 @@
 
 use redial_core::audience::{Bounds, Progress, Run, RunKey, shard_of};
 use redial_core::identity::{SubscriptionId, Tenant};
+use redial_core::ledger::Given;
 use redial_core::page::{PageKey, PageMessage, Sheet};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
@@ -103,9 +104,10 @@ impl Audiences for Memory {
         run: &Run,
         page: &PageKey,
         members: &[SubscriptionId],
+        given: &Given,
     ) -> Result<Vec<SubscriptionId>, PortError> {
         self.effect_at("audiences.record_page", Some(run.key.to_string()), |state| {
-            state.record_page(page, members, run.kept_until)
+            state.record_page(page, members, given, run.kept_until)
         })
         .await
     }

@@ -38,7 +38,7 @@ impl State {
         rows.extend(runs.map(|(key, _)| Row::Run(key.clone())));
         rows.extend(parts.map(|((key, shard), _)| Row::Part(key.clone(), *shard)));
         let pages = self.pages.iter().filter(|(_, page)| is_over(&page.lease.kept_until));
-        let members = self.page_members.iter().filter(|(_, (_, at))| is_over(at));
+        let members = self.page_members.iter().filter(|(_, (_, at, _))| is_over(at));
         rows.extend(pages.map(|(key, _)| Row::Page(key.clone())));
         rows.extend(members.map(|(key, _)| Row::Members(key.clone())));
         let acks = self.acks_apart.iter().filter(|(_, (until, _))| is_over(until));

@@ -63,7 +63,7 @@ impl Deliveries for Memory {
             let position = |entry: &ledger::Entry| Place { at: entry.updated_at, id: entry.key.id.clone() };
             let is_wanted = |entry: &ledger::Entry| {
                 entry.key.tenant == listing.tenant
-                    && listing.filter.finds(entry)
+                    && listing.finds(entry)
                     && !entry.is_forgotten(state.now)
                     && entry.updated_at >= listing.since
                     && listing.after.as_ref().is_none_or(|after| position(entry) < *after)
@@ -136,7 +136,9 @@ fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted 
         not_before: delivery.not_before,
         held_by: None,
         in_doubt: false,
+        given: delivery.given,
         created_at: now,
+        dispatched_at: None,
         updated_at: now,
         expires_at: expires_at(now, delivery.not_before),
     };

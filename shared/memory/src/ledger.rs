@@ -208,7 +208,8 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         Some((_, Judgement::Conflict)) => return Step::Answer(ClaimAnswer::Conflict),
         Some((stored, Judgement::Cancelled)) => {
             let (subscription, endpoint_hash) = (claim.subscription.clone(), claim.endpoint_hash.clone());
-            let met = Entry { subscription, endpoint_hash, ..ledger::claim::met(stored.clone(), ask) };
+            let given = claim.given.clone();
+            let met = Entry { subscription, endpoint_hash, given, ..ledger::claim::met(stored.clone(), ask) };
             state.ledger.insert(ask.key.clone(), met.clone());
             return Step::Answer(ClaimAnswer::HandOffAgain(Box::new(met)));
         }
@@ -233,6 +234,8 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         not_before: None,
         held_by: None,
         in_doubt: in_doubt || was_in_doubt,
+        given: claim.given.clone(),
+        dispatched_at: ledger::claim::dispatched_at(stored.as_ref(), ask, now),
         created_at: stored.map_or(now, |entry| entry.created_at),
         updated_at: now,
         expires_at: claim.expires_at(now),

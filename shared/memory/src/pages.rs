@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{DeliveryKey, Turn};
-use redial_core::ledger::{self, Entry};
+use redial_core::ledger::{self, Entry, Given};
 use redial_core::page::{PageMessage, Sheet, source_of};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PageLease;
@@ -53,7 +53,9 @@ impl StoredPage {
             not_before: None,
             held_by: None,
             in_doubt: false,
+            given: Given::default(),
             created_at: *claimed_at,
+            dispatched_at: Some(*claimed_at),
             updated_at: sent_at.get(&place).copied().unwrap_or(*claimed_at),
             expires_at: lease.kept_until,
         })

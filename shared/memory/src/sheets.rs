@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redial_core::audience::{RecipientRef, RunKey, shard_of};
 use redial_core::identity::{DeliveryKey, SubscriptionId};
 use redial_core::ledger::batch::Success;
-use redial_core::ledger::{Entry, PastAttempt};
+use redial_core::ledger::{Entry, Given, PastAttempt};
 use redial_core::page::{PageKey, PageMessage, Position, Sheet};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{OnPage, PageClaim, PageLease};
@@ -18,7 +18,9 @@ impl State {
     pub fn known(&self, key: &DeliveryKey) -> Option<Entry> {
         self.ledger.get(key).or_else(|| {
             let (page, place) = self.on_pages.get(key)?;
-            self.pages.get(page)?.entry(*place)
+            let given = self.page_members.get(page).map(|(.., given)| given.clone());
+            let entry = self.pages.get(page)?.entry(*place)?;
+            Some(Entry { given: given.unwrap_or_default(), ..entry })
         })
     }
 
@@ -32,7 +34,7 @@ impl State {
     pub fn recipient(&self, run: &RunKey, subscription: &SubscriptionId) -> RecipientRef {
         let first = PageKey { run: run.clone(), shard: shard_of(subscription), first: 0 };
         let last = PageKey { first: u32::MAX, ..first.clone() };
-        let on_page = self.page_members.range(first..=last).find_map(|(page, (members, _))| {
+        let on_page = self.page_members.range(first..=last).find_map(|(page, (members, ..))| {
             let place = members.iter().position(|id| id == subscription)?;
             Some(page.position(place).delivery())
         });
@@ -43,7 +45,8 @@ impl State {
     pub(crate) fn on_page(&self, position: &Position, now: Timestamp) -> Option<OnPage> {
         let Position { run, shard, number } = position;
         let key = |first| PageKey { run: run.clone(), shard: *shard, first };
-        let (key, (members, kept_until)) = self.page_members.range(key(0)..=key(*number)).next_back()?;
+        let (key, (members, kept_until, given)) =
+            self.page_members.range(key(0)..=key(*number)).next_back()?;
         let place = usize::try_from(*number - key.first).ok()?;
         let opened_at = self.runs.get(run).map_or(now, |run| run.opened_at);
         let stored = self.pages.get(key);
@@ -53,6 +56,7 @@ impl State {
             sheet: stored.map(|it| it.sheet).unwrap_or_default(),
             opened_at,
             updated_at: stored.and_then(|it| it.sent_at.get(&place)).copied().unwrap_or(opened_at),
+            given: given.clone(),
         })
     }
 
@@ -60,9 +64,11 @@ impl State {
         &mut self,
         key: &PageKey,
         members: &[SubscriptionId],
+        given: &Given,
         kept_until: Timestamp,
     ) -> Vec<SubscriptionId> {
-        self.page_members.entry(key.clone()).or_insert_with(|| (members.to_vec(), kept_until)).0.clone()
+        let recorded = || (members.to_vec(), kept_until, given.clone());
+        self.page_members.entry(key.clone()).or_insert_with(recorded).0.clone()
     }
 
     /// The condition of DynamoDB's statement.

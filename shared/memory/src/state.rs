@@ -11,7 +11,7 @@ use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
-use redial_core::ledger::PastAttempt;
+use redial_core::ledger::{Given, PastAttempt};
 use redial_core::line::Line;
 use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
@@ -146,7 +146,7 @@ pub struct State {
     /// After whom the last page of a part that was recorded begins, and how far it goes.
     pub bounds: BTreeMap<(RunKey, u8), (Option<SubscriptionId>, Bounds)>,
     /// The members of pages, and until when they are kept.
-    pub page_members: BTreeMap<PageKey, (Vec<SubscriptionId>, Timestamp)>,
+    pub page_members: BTreeMap<PageKey, (Vec<SubscriptionId>, Timestamp, Given)>,
     pub pages: BTreeMap<PageKey, StoredPage>,
     /// Which page a recipient's delivery is on, and at which place.
     pub on_pages: BTreeMap<DeliveryKey, (PageKey, usize)>,

@@ -3,7 +3,7 @@
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::identity::{DeliveryKey, SubscriptionId, Tenant, Turn};
-use redial_core::ledger;
+use redial_core::ledger::{self, Given};
 use redial_core::page::{PageKey, PageMessage, Places, Sheet};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
@@ -86,8 +86,9 @@ impl Audiences for ReleasedRuns {
         run: &Run,
         page: &PageKey,
         members: &[SubscriptionId],
+        given: &Given,
     ) -> Result<Vec<SubscriptionId>, PortError> {
-        let recorded = self.memory.record_page(run, page, members).await?;
+        let recorded = self.memory.record_page(run, page, members, given).await?;
         if recorded != members {
             self.stage.watch.saw(Situation::PageReadTwice);
         }

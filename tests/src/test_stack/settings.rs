@@ -183,6 +183,7 @@ pub fn dead_letter(tenant: &str, id: &str, reason: &str, at: Timestamp) -> Refer
         lineage: 0,
         channel: "web_push".to_owned(),
         subscription: None,
+        tags: None,
         endpoint_hash: None,
         reason: reason.to_owned(),
         detail: None,

@@ -16,11 +16,11 @@ use redial_core::{
     ack::AckEvent,
     channel::Channel,
     identity::{DeliveryId, DeliveryKey, Tenant},
-    ledger::{Entry, HeldBy, PastAttempt, State},
+    ledger::{Entry, Given, HeldBy, PastAttempt, State},
     outcome::NotSent,
     page::Position,
     route::WaitSettings,
-    time::Timestamp,
+    time::{Timestamp, Ttl},
 };
 use redial_engine::ports::{Acks as _, Clock as _, DeliveryRecord, OnPage, Pages as _, PortError};
 use serde_json::{Value, json};
@@ -162,6 +162,11 @@ impl Standing {
         self.entry.as_ref().map(|entry| entry.state).or_else(on_page)
     }
 
+    fn given(&self) -> Option<&Given> {
+        let on_page = self.on_page.as_ref().map(|it| &it.given);
+        self.entry.as_ref().map(|it| &it.given).or(on_page)
+    }
+
     /// Every field is always present.
     pub(crate) fn to_json(&self) -> Value {
         let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
@@ -185,6 +190,9 @@ impl Standing {
             "not_logged": self.unlogged.map(SuccessLogs::label),
             "not_before": time(entry.and_then(|it| it.not_before)),
             "held_by": entry.and_then(|it| it.held_by).map(HeldBy::label),
+            "tags": self.given().map(|given| &given.tags).cloned().unwrap_or_default(),
+            "ttl_seconds": self.given().and_then(|given| given.ttl).map(Ttl::as_secs),
+            "dispatched_at": time(entry.and_then(|it| it.dispatched_at)),
             "lease_until": time(entry.map(|it| it.lease_until)),
             "created_at": time(entry.map(|it| it.created_at).or(on_page.map(|it| it.opened_at))),
             "updated_at": time(entry.map(|it| it.updated_at).or(on_page.map(|it| it.updated_at))),
@@ -209,6 +217,7 @@ impl Standing {
         let unlogged = |logs| format!("its success has no line, while SuccessLogs={logs}");
         let unlogged = self.unlogged.map(unlogged);
         if let Some(on_page) = &self.on_page {
+            field("ttl", on_page.given.ttl.map(|ttl| format!("{} s", ttl.as_secs())));
             field("updated", Some(on_page.updated_at.to_rfc3339()));
             field("subscription", Some(on_page.subscription.to_string()));
             field("log", unlogged.clone());
@@ -225,12 +234,15 @@ impl Standing {
             field("in doubt", in_doubt.map(str::to_owned));
             field("not before", entry.not_before.map(Timestamp::to_rfc3339));
             field("held by", entry.held_by.map(|by| by.to_string()));
+            field("ttl", entry.given.ttl.map(|ttl| format!("{} s", ttl.as_secs())));
+            field("dispatched", entry.dispatched_at.map(Timestamp::to_rfc3339));
             field("first claimed", Some(entry.created_at.to_rfc3339()));
             field("updated", Some(entry.updated_at.to_rfc3339()));
             field("subscription", entry.subscription.as_ref().map(ToString::to_string));
             field("log", unlogged);
             field("endpoint", entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()));
         }
+        field("tags", self.given().and_then(|given| given.tags.to_text()));
         for (event, at) in &self.details.acknowledged {
             field(event.label(), Some(at.to_rfc3339()));
         }
@@ -261,7 +273,7 @@ fn attempt_to_json(past: &PastAttempt) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use redial_core::reason::Reason;
+    use redial_core::{reason::Reason, tag::MessageTags};
 
     use super::*;
 
@@ -314,6 +326,7 @@ mod tests {
             &standing.to_json(),
             &json!({
                 "state": "sent", "final": true, "subscription": "s1", "in_doubt": false, "attempts": [],
+                "ttl_seconds": null, "tags": [], "dispatched_at": null,
                 "displayed_at": "1970-01-01T00:00:02.000Z", "updated_at": "1970-01-01T00:00:01.000Z",
             }),
         );
@@ -357,12 +370,20 @@ mod tests {
             history: vec![past(0, 503, 5_200)],
             acknowledged: vec![(AckEvent::Clicked, Timestamp::from_ms(2_000))],
         };
-        let standing = standing(Some(place::tests::entry(State::Retrying)), details, Vec::new());
+        let entry = place::tests::entry(State::Retrying);
+        let given = Given {
+            ttl: Some(Ttl::from_secs(90)),
+            tags: MessageTags::from_text("eu order").expect("two tags"),
+        };
+        let standing = standing(Some(Entry { given, ..entry }), details, Vec::new());
         let lines = standing.lines();
         let expected = ["acme#d1: retrying", "  somewhere", "  channel       webhook", "  attempt       1"];
         assert_eq!(lines[..4], expected);
         for line in [
             "  last status   503",
+            "  ttl           90 s",
+            "  tags          eu order",
+            "  dispatched    2026-11-21T10:05:00.000Z",
             "  clicked       1970-01-01T00:00:02.000Z",
             "  made          attempt 0 at 1970-01-01T00:00:01.000Z: 503, retry (server_error) after 4.2 s",
         ] {
@@ -376,6 +397,7 @@ mod tests {
             &standing.to_json(),
             &json!({
                 "final": false, "channel": "webhook", "attempt": 1, "clicked_at": "1970-01-01T00:00:02.000Z",
+                "ttl_seconds": 90, "tags": ["eu", "order"], "dispatched_at": "2026-11-21T10:05:00.000Z",
                 "displayed_at": null,
                 "attempts": [{
                     "lineage": 0, "attempt": 0, "at": "1970-01-01T00:00:01.000Z", "status": 503, "verdict": "retry",

@@ -235,6 +235,7 @@ pub(super) mod tests {
         dead_letter::{Kind, Reference},
         endpoint::HashKeys,
         identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant},
+        ledger::Given,
         page::{Places, Sheet},
     };
 
@@ -247,7 +248,7 @@ pub(super) mod tests {
     pub(crate) fn on_page(sheet: Sheet) -> OnPage {
         let (opened_at, updated_at) = (Timestamp::from_ms(500), Timestamp::from_ms(1_000));
         let subscription = SubscriptionId::parse("s1").expect("valid");
-        OnPage { subscription, place: 7, sheet, opened_at, updated_at }
+        OnPage { subscription, place: 7, sheet, opened_at, updated_at, given: Given::default() }
     }
 
     #[test]
@@ -290,7 +291,9 @@ pub(super) mod tests {
             not_before: None,
             held_by: None,
             in_doubt: false,
+            given: Given::default(),
             created_at: now(),
+            dispatched_at: Some(now()),
             updated_at: now(),
             expires_at: now().plus(Duration::from_secs(86_400)),
         }

@@ -7,6 +7,7 @@ use redial_core::{
     body::Body,
     identity::{DeliveryKey, SubscriptionId, Turn},
     lane::Lane,
+    ledger::Given,
     page::{PageKey, PageMessage, Sheet},
 };
 use redial_engine::ports::{Acknowledged, Acks as _, Audiences as _, PageLease};
@@ -162,7 +163,7 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
     open(&audiences, &run).await;
     let page = PageKey { run: run.key.clone(), shard: shard_of(&sent_to(["s1", "s1"])[0]), first: 100 };
     let page = PageMessage { key: page, members: sent_to(["s1", "s2"]), apart: false };
-    let recorded = audiences.record_page(&run, &page.key, &page.members).await;
+    let recorded = audiences.record_page(&run, &page.key, &page.members, &Given::default()).await;
     assert_eq!(recorded.as_ref(), Ok(&page.members));
     let now = System.now();
     let lease = PageLease { token: "t".to_owned(), until: now, kept_until: run.kept_until };

@@ -13,7 +13,7 @@ use redial_core::{
     channel::Channel,
     endpoint::HashKeys,
     identity::{Attempt, DeliveryId, DeliveryKey, IdSource, Lineage, Tenant, Turn},
-    ledger::{Ask, Record, State},
+    ledger::{Ask, Given, Record, State},
     reason::Reason,
 };
 use redial_engine::ports::Claim;
@@ -47,6 +47,7 @@ fn claim(key: DeliveryKey, attempt: u32, now: Timestamp) -> Claim {
         },
         endpoint_hash: Some(keys.fingerprint(b"endpoint")),
         subscription: None,
+        given: Given::default(),
         place: None,
         kept_until: None,
         settlement: None,

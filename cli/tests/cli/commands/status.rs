@@ -5,9 +5,10 @@ use redial_core::{
     channel::Channel,
     dead_letter::{DeadLetterBody, DeadLetterKey, Reference},
     identity::Lineage,
-    ledger::{Record, State},
+    ledger::{Given, Record, State},
     outcome::NotSent,
     reason::Reason,
+    tag::MessageTags,
 };
 use redial_engine::ports::{Claim, DeadLetterBodies as _, DeadLetterStore as _, Ledger as _};
 
@@ -97,7 +98,12 @@ async fn deliveries_are_listed_by_their_state_the_latest_first() {
     let (now, tenant) = (System.now(), stack.tenant.as_str());
     let ledger = DynamoLedger::new(stack.dynamodb.clone(), stack.tables().deliveries.clone());
     let ids = ["listed-1", "listed-2", "listed-3", "listed-4", "listed-5"];
-    for claimed in ledger.claim(ids.map(|id| claim(key(&stack, id), 0, now)).into(), now).await {
+    let tagged = |id: &str| {
+        let tags = if id.ends_with(['2', '3']) { "late order" } else { "order" };
+        let tags = MessageTags::from_text(tags).expect("tags");
+        Claim { given: Given { ttl: None, tags }, ..claim(key(&stack, id), 0, now) }
+    };
+    for claimed in ledger.claim(ids.map(tagged).into(), now).await {
         claimed.expect("no other claim exists");
     }
     let at = |secs| now.minus(Duration::from_secs(secs));
@@ -126,6 +132,9 @@ async fn deliveries_are_listed_by_their_state_the_latest_first() {
     assert_eq!(list("--state parked --since 3h"), ["listed-2", "listed-3"]);
     assert_eq!(list("--state failed --since 1h"), ["listed-4"]);
     assert!(list("--state expired").is_empty());
+    assert_eq!(list("--state retrying --tag late"), ["listed-2", "listed-3"]);
+    assert_eq!(list("--state retrying --tag late --tag order --limit 1"), ["listed-2"]);
+    assert!(list("--state failed --tag late").is_empty());
 
     let shown = stack.shown(format!("status --tenant {tenant} --state retrying --since 1h --limit 1"));
     let lines: Vec<&str> = shown.lines().collect();

@@ -7,6 +7,7 @@ use http::StatusCode;
 use redial_core::access::Scope;
 use redial_core::ledger::listing::{Filter, Listing, MOST, Position};
 use redial_core::shape::ShapeError;
+use redial_core::tag::MessageTag;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, Deliveries, HttpApi, Listed};
 use serde_json::json;
@@ -30,6 +31,7 @@ const STATES: &str = "one of retrying, parked, deferred, gone, expired, failed, 
 struct Wanted {
     filter: Filter,
     since: Timestamp,
+    tags: Vec<MessageTag>,
     after: Option<Position>,
     limit: usize,
 }
@@ -40,8 +42,8 @@ pub async fn list<E: HttpApi + 'static>(State(app): Worker<E>, request: Request)
     app.admit(&grant, 1).await?;
     let now = app.env.clock().now();
     let wanted = wanted(parts.uri.query().unwrap_or_default(), now).map_err(Problem::invalid)?;
-    let Wanted { filter, since, after, limit } = wanted;
-    let listing = Listing { tenant: grant.tenant, filter, since, after, limit };
+    let Wanted { filter, since, tags, after, limit } = wanted;
+    let listing = Listing { tenant: grant.tenant, filter, since, tags, after, limit };
     let listed = app.env.ledger().list(&listing).await;
     let Listed { records, next } = listed.map_err(|error| app.failed(&error))?;
     let items: Vec<_> = records.iter().map(of_entry).collect();
@@ -57,6 +59,7 @@ fn wanted(query: &str, now: Timestamp) -> Result<Wanted, Vec<ShapeError>> {
         errors.push(ShapeError { path, expected, found });
     };
     let (mut filter, mut since, mut after, mut limit) = (None, None, None, USUAL);
+    let mut tags = Vec::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "state" => match Filter::from_label(&value) {
@@ -66,6 +69,10 @@ fn wanted(query: &str, now: Timestamp) -> Result<Wanted, Vec<ShapeError>> {
             "since" => match Timestamp::parse_rfc3339(&value) {
                 Some(found) => since = Some(found),
                 None => error("since", "an RFC 3339 time", "another text"),
+            },
+            "tag" => match MessageTag::parse(&value) {
+                Some(found) => tags.push(found),
+                None => error("tag", MessageTag::FORM, "another text"),
             },
             "after" => match Position::parse(&value) {
                 Some(found) => after = Some(found),
@@ -82,7 +89,7 @@ fn wanted(query: &str, now: Timestamp) -> Result<Wanted, Vec<ShapeError>> {
         error("state", STATES, "nothing");
     }
     match filter.filter(|_| errors.is_empty()) {
-        Some(filter) => Ok(Wanted { filter, since: since.unwrap_or(now.minus(A_DAY)), after, limit }),
+        Some(filter) => Ok(Wanted { filter, since: since.unwrap_or(now.minus(A_DAY)), tags, after, limit }),
         None => Err(errors),
     }
 }
@@ -101,15 +108,22 @@ mod tests {
 
     #[test]
     fn a_query_has_a_state_and_defaults_for_the_rest() {
-        let usual = Wanted { filter: Filter::Retrying, since: now().minus(A_DAY), after: None, limit: 50 };
+        let usual = Wanted {
+            filter: Filter::Retrying,
+            since: now().minus(A_DAY),
+            tags: Vec::new(),
+            after: None,
+            limit: 50,
+        };
         assert_eq!(read("state=retrying"), Ok(usual.clone()));
         assert_eq!(read("q=x&state=retrying&"), Ok(usual));
         let after = Position::parse("2027-01-15T07:30:00.000Z/order-17");
         let wanted = read(
-            "state=failed_no_retries&since=2027-01-15T07%3A00%3A00Z&after=2027-01-15T07:30:00.000Z%2Forder-17&limit=100",
+            "state=failed_no_retries&since=2027-01-15T07%3A00%3A00Z&after=2027-01-15T07:30:00.000Z%2Forder-17&limit=100&tag=region%3Aeu&tag=order",
         );
         let since = Timestamp::parse_rfc3339("2027-01-15T07:00:00Z").expect("valid");
-        assert_eq!(wanted, Ok(Wanted { filter: Filter::FailedNoRetries, since, after, limit: 100 }));
+        let tags = ["region:eu", "order"].map(|tag| MessageTag::parse(tag).expect("a tag")).to_vec();
+        assert_eq!(wanted, Ok(Wanted { filter: Filter::FailedNoRetries, since, tags, after, limit: 100 }));
     }
 
     #[test]
@@ -120,6 +134,7 @@ mod tests {
             ("state=sent", "state: expected one of retrying"),
             ("state=retrying&since=s3cret", "since: expected an RFC 3339 time"),
             ("state=retrying&after=s3cret", "after: expected `next` of the page before"),
+            ("state=retrying&tag=s3cret*", "tag: expected ^[a-z0-9][a-z0-9_.:-]{0,31}$"),
             ("state=retrying&limit=0", "limit: expected a whole number from 1 to 100"),
             ("state=retrying&limit=101", "limit: expected a whole number from 1 to 100"),
         ] {

@@ -12,7 +12,7 @@ use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant};
 use redial_core::ledger::cancel::Cancelled;
 use redial_core::ledger::{self, Cancellation, PastAttempt};
 use redial_core::reason::Reason;
-use redial_core::time::Timestamp;
+use redial_core::time::{Timestamp, Ttl};
 use redial_engine::cancel;
 use redial_engine::http_api::{self, Accepted, Answer};
 use redial_engine::known::{self, Known};
@@ -160,6 +160,9 @@ fn of_page(id: &DeliveryId, on_page: &OnPage) -> Value {
         "not_before": null,
         "held_by": null,
         "in_doubt": false,
+        "tags": on_page.given.tags,
+        "ttl_seconds": on_page.given.ttl.map(Ttl::as_secs),
+        "dispatched_at": null,
         "created_at": on_page.opened_at.to_rfc3339(),
         "updated_at": on_page.updated_at.to_rfc3339(),
         "attempts": [],
@@ -182,6 +185,9 @@ pub(super) fn of_entry(record: &DeliveryRecord) -> Value {
         "not_before": time(entry.not_before),
         "held_by": entry.held_by.map(|by| by.label()),
         "in_doubt": entry.in_doubt,
+        "tags": entry.given.tags,
+        "ttl_seconds": entry.given.ttl.map(Ttl::as_secs),
+        "dispatched_at": time(entry.dispatched_at),
         "created_at": entry.created_at.to_rfc3339(),
         "updated_at": entry.updated_at.to_rfc3339(),
         "attempts": attempts.iter().map(attempt).collect::<Vec<_>>(),

@@ -8,7 +8,7 @@ use http::StatusCode;
 use redial_core::access::{Scope, SubscriptionToken};
 use redial_core::identity::SubscriptionId;
 use redial_core::shape::{self, Errors, Object};
-use redial_core::tag::{Tag, Tags};
+use redial_core::tag::{self, Tag, Tags};
 use redial_engine::ports::{Clock, HttpApi, Randomness};
 use serde_json::json;
 
@@ -62,7 +62,7 @@ fn read(text: &str) -> Result<Wish, Problem> {
     let wanted = Object::parse(text, "", &errors).map(|mut object| {
         let id = shape::text(SubscriptionId::parse);
         let subscription = object.optional("subscription", "^[A-Za-z0-9_-]{1,64}$", id);
-        let tags = object.list("tags", Tag::FORM, Tags::MOST, shape::text(Tag::parse));
+        let tags = object.list("tags", Tag::FORM, tag::MOST, shape::text(Tag::parse));
         let tags = Tags::new(tags.unwrap_or_default()).unwrap_or_else(|_| {
             errors.add("tags", "every tag once", "one twice");
             Tags::default()

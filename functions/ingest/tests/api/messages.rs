@@ -8,6 +8,7 @@ use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Judgement, State, judge};
 use redial_core::queue::Queue;
 use redial_core::rate::Rate;
+use redial_core::tag::MessageTags;
 use redial_core::time::Timestamp;
 use redial_memory::PortErrorKind;
 use serde_json::{Value, json};
@@ -182,14 +183,20 @@ fn a_delivery_has_every_field() {
     let expected = json!({
         "id": "m1", "state": "queued", "final": false, "channel": null, "subscription": "s1", "attempt": 0, "replay": 0,
         "status": null, "reason": null, "not_before": "2027-01-16T00:00:00.000Z", "held_by": null,
-        "in_doubt": false,
+        "in_doubt": false, "tags": [], "ttl_seconds": null, "dispatched_at": null,
         "created_at": "2027-01-15T08:00:00.000Z", "updated_at": "2027-01-15T08:00:00.000Z",
         "displayed_at": null, "clicked_at": null, "closed_at": null, "attempts": [],
     });
     assert_eq!((answer.status, answer.json()), (200, expected));
     api.memory.state().ledger.get_mut(&delivery("acme", "m1")).expect("the delivery").state = State::Sent;
     assert_eq!(api.get("/v1/messages/m1").json()["final"], true);
-    for unknown in ["/v1/messages/m2", "/v1/messages/a%20b", "/v1/messages/%ff"] {
+    api.post(
+        "/v1/messages",
+        &json!({"id": "m2", "to": {"subscription": "s1"}, "ttl": 90, "tags": ["order", "eu"]}),
+    );
+    let tagged = api.get("/v1/messages/m2").json();
+    assert_eq!((&tagged["ttl_seconds"], &tagged["tags"]), (&json!(90), &json!(["eu", "order"])));
+    for unknown in ["/v1/messages/m3", "/v1/messages/a%20b", "/v1/messages/%ff"] {
         api.get(unknown).is_problem(404, "not_found", unknown);
     }
 }
@@ -332,6 +339,7 @@ fn deliveries_are_listed_by_state_page_by_page_and_of_the_tenant_alone() {
         let mut memory = api.memory.state();
         for (tenant, id) in [("acme", format!("m{n}")), ("other", format!("o{n}"))] {
             let entry = memory.ledger.get_mut(&delivery(tenant, &id)).expect("queued");
+            entry.given.tags = MessageTags::from_text(&format!("all n:{n}")).expect("two tags");
             entry.state = if n == 4 { State::Sent } else { State::Retrying };
             entry.updated_at = Timestamp::from_secs(NOW - n);
         }
@@ -349,11 +357,12 @@ fn deliveries_are_listed_by_state_page_by_page_and_of_the_tenant_alone() {
     assert_eq!(first["items"][0], api.get("/v1/messages/m0").json(), "each as it is described alone");
     let since = Timestamp::from_secs(NOW - 1).to_rfc3339();
     assert_eq!(ids(&list(&format!("state=retrying&since={since}"))), ["m0", "m1"]);
+    assert_eq!(ids(&list("state=retrying&tag=all&tag=n:3")), ["m3"]);
     assert!(ids(&list("state=failed")).is_empty());
 
-    let refused = api.get("/v1/messages?state=sent&limit=0");
+    let refused = api.get("/v1/messages?state=sent&tag=A&limit=0");
     refused.is_problem(422, "invalid", "");
-    assert_eq!(refused.fields(), ["state", "limit"]);
+    assert_eq!(refused.fields(), ["state", "tag", "limit"]);
     api.get("/v1/messages").is_problem(422, "invalid", "no state");
     api.memory.fail("list", 1, PortErrorKind::Throttled);
     api.get("/v1/messages?state=failed").is_problem(503, "unavailable", "");

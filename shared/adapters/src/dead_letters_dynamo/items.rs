@@ -104,7 +104,7 @@ pub(super) mod tests {
     pub(in super::super) fn reference(tenant: &str, id: &str, at: i64) -> Reference {
         let fields = json!({
             "v": Reference::VERSION, "kind": "failed", "tenant": tenant, "id": id, "letter": "lineage-0", "lineage": 0,
-            "channel": "web_push", "subscription": "s1", "reason": "retries_exhausted", "status": 503, "attempts": 6,
+            "channel": "web_push", "subscription": "s1", "reason": "retries_exhausted", "status": 503, "attempts": 6, "tags": "eu order",
             "first_sent": 1, "at": at, "retention_days": 14,
         });
         serde_json::from_value(fields).expect("a reference")

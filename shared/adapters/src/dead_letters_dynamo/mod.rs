@@ -29,7 +29,7 @@ use crate::table::{Table, all, names_in, on_a_table};
 
 /// All attributes but a body's text.
 const PROJECTED: &str = "#pk, #sk, #expires_at, #absent_from, #lane, #replayed_at, #v, #kind, #tenant, #id, #letter, #lineage, \
-    #channel, #subscription, #endpoint_hash, #reason, #detail, #status, #attempts, #first_sent, #at, #retention_days";
+    #channel, #subscription, #endpoint_hash, #tags, #reason, #detail, #status, #attempts, #first_sent, #at, #retention_days";
 
 /// The `dead_letters` table: partition key `pk`, sort key `sk`; index `by_day` on `gsi_pk`, `gsi_sk`; index `bodies_by_hour` on
 /// `body_pk`, `body_sk` (all strings); TTL attribute `expires_at`.

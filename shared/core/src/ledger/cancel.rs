@@ -12,7 +12,7 @@
 //! A message that was sent straight to its queue may be cancelled before any worker has seen it. Its entry is made by the cancellation
 //! ([`unknown`]), with a fingerprint that is no content's.
 
-use super::{DEDUPE_WINDOW, Entry, State, batch, no_content};
+use super::{DEDUPE_WINDOW, Entry, Given, State, batch, no_content};
 use crate::identity::{DeliveryKey, Turn};
 use crate::reason::Reason;
 use crate::time::{Timestamp, Ttl};
@@ -106,7 +106,9 @@ pub fn unknown(key: DeliveryKey, now: Timestamp) -> Entry {
         not_before: None,
         held_by: None,
         in_doubt: false,
+        given: Given::default(),
         created_at: now,
+        dispatched_at: None,
         updated_at: now,
         expires_at: expires_at(now),
     }

@@ -7,7 +7,7 @@
 
 use super::{Entry, State};
 use crate::endpoint::EndpointHash;
-use crate::identity::{DeliveryKey, IdSource, Turn};
+use crate::identity::{Attempt, DeliveryKey, IdSource, Turn};
 use crate::time::Timestamp;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,6 +104,20 @@ pub fn met(stored: Entry, ask: &Ask) -> Entry {
     }
 }
 
+/// When the first attempt of a delivery was dispatched, once this claim is granted: by it, if it is the first that goes out to send.
+/// Claims of later attempts and of replays change nothing, and neither does one that ends the delivery without an attempt. A claim
+/// that was given back, with nothing sent, was none.
+pub fn dispatched_at(stored: Option<&Entry>, ask: &Ask, now: Timestamp) -> Option<Timestamp> {
+    let was_given_back = |entry: &&Entry| {
+        entry.turn == Turn::default()
+            && matches!(entry.state, State::Queued | State::Deferred)
+            && !entry.in_doubt
+    };
+    let before = stored.filter(|entry| !was_given_back(entry)).and_then(|entry| entry.dispatched_at);
+    let is_first = ask.state == State::Sending && ask.turn.attempt == Attempt::FIRST;
+    before.or_else(|| is_first.then_some(now))
+}
+
 /// Whether the entry is exactly what the claim writes. Another message of the same invocation has the same token, and a later record
 /// has another state: neither may send.
 fn is_mine(stored: &Entry, ask: &Ask) -> bool {
@@ -187,6 +201,36 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_first_claim_that_goes_out_to_send_is_the_dispatch() {
+        let before = Timestamp::from_secs(900_000);
+        let stored = |state, at, in_doubt, dispatched_at| Entry {
+            in_doubt,
+            dispatched_at,
+            ..entry(state, at, "a", -1)
+        };
+        let to_send = |at| ask(at, "a");
+        let to_end = Ask { state: State::Expired, ..to_send(turn(0, 0)) };
+        let known = Some(before);
+        for (stored, ask, expected) in [
+            (None, to_send(turn(0, 0)), Some(now())),
+            (None, to_end.clone(), None),
+            (Some(stored(State::Queued, turn(0, 0), false, None)), to_send(turn(0, 0)), Some(now())),
+            (Some(stored(State::Deferred, turn(0, 0), false, None)), to_end, None),
+            // Given back, with nothing sent; and by a worker whose attempt may have arrived.
+            (Some(stored(State::Queued, turn(0, 0), false, known)), to_send(turn(0, 0)), Some(now())),
+            (Some(stored(State::Queued, turn(0, 0), true, known)), to_send(turn(0, 0)), known),
+            (Some(stored(State::Sending, turn(0, 0), false, known)), to_send(turn(0, 0)), known),
+            (Some(stored(State::Retrying, turn(0, 0), false, known)), to_send(turn(0, 1)), known),
+            (Some(stored(State::Queued, turn(0, 1), false, known)), to_send(turn(0, 1)), known),
+            (Some(stored(State::Failed, turn(0, 5), false, known)), to_send(turn(1, 0)), known),
+            // Of a release that did not write it.
+            (Some(stored(State::Retrying, turn(0, 0), false, None)), to_send(turn(0, 1)), None),
+        ] {
+            assert_eq!(dispatched_at(stored.as_ref(), &ask, now()), expected, "{stored:?} {ask:?}");
         }
     }
 

@@ -5,7 +5,7 @@
 //! note is written only where that changes nothing for claims: a `deferred` entry is claimed as if it were absent. A message that passes
 //! all gates at once is never noted.
 
-use super::{Entry, HeldBy, State, expires_at};
+use super::{Entry, Given, HeldBy, State, expires_at};
 use crate::channel::Channel;
 use crate::endpoint::EndpointHash;
 use crate::identity::{Attempt, DeliveryKey, SubscriptionId, Turn};
@@ -27,6 +27,7 @@ pub struct Hold {
     pub channel: Channel,
     pub endpoint_hash: Option<EndpointHash>,
     pub subscription: Option<SubscriptionId>,
+    pub given: Given,
     /// What the entry has to outlast besides the window of duplicates.
     pub kept_until: Option<Timestamp>,
 }
@@ -69,7 +70,9 @@ impl Hold {
             not_before: Some(self.until),
             held_by: Some(self.by),
             in_doubt: false,
+            given: self.given.clone(),
             created_at: now,
+            dispatched_at: None,
             updated_at: now,
             expires_at: self.expires_at(now),
         }
@@ -119,6 +122,7 @@ mod tests {
             channel: Channel::WebPush,
             endpoint_hash: None,
             subscription: None,
+            given: Given::default(),
             kept_until: None,
         }
     }

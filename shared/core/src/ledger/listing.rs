@@ -13,6 +13,7 @@ use super::{Entry, State};
 use crate::identity::{DeliveryId, DeliveryKey, Tenant};
 use crate::label::labels;
 use crate::route::SQS_MAX_DELAY_SECONDS;
+use crate::tag::MessageTag;
 use crate::time::Timestamp;
 
 /// How many partitions of the index a tenant's entries of one state are spread over.
@@ -143,10 +144,19 @@ pub struct Listing {
     pub filter: Filter,
     /// From when on they came to their states.
     pub since: Timestamp,
+    /// Only those whose messages have all of these.
+    pub tags: Vec<MessageTag>,
     /// Only those that come after this one: earlier ones.
     pub after: Option<Position>,
     /// How many at most, up to [`MOST`].
     pub limit: usize,
+}
+
+impl Listing {
+    /// Whether this entry, as it is now, is among what is asked for, but for its time.
+    pub fn finds(&self, entry: &Entry) -> bool {
+        self.filter.finds(entry) && self.tags.iter().all(|tag| entry.given.tags.contains(tag))
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +166,8 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{self, delivery, tenant};
+    use crate::ledger::Given;
+    use crate::tag::MessageTags;
 
     fn now() -> Timestamp {
         Timestamp::from_secs(1_800_000_000)
@@ -186,6 +198,26 @@ mod tests {
             let not_before = wait.map(|secs| now().plus(Duration::from_secs(secs)));
             let entry = Entry { state, not_before, ..fixtures::entry(now()) };
             assert_eq!(Filter::Parked.finds(&entry), parked, "{state} {wait:?}");
+        }
+    }
+
+    #[test]
+    fn a_listing_by_tags_finds_what_has_all_of_them() {
+        let tags = MessageTags::from_text("eu order").expect("two tags");
+        let given = Given { tags, ..Given::default() };
+        let entry = Entry { state: State::Failed, given, ..fixtures::entry(now()) };
+        for (asked, finds) in [
+            (&[][..], true),
+            (&["eu"], true),
+            (&["eu", "order"], true),
+            (&["eu", "us"], false),
+            (&["e"], false),
+        ] {
+            let tags = asked.iter().map(|tag| MessageTag::parse(tag).expect("a tag")).collect();
+            let (filter, since) = (Filter::Failed, now());
+            let listing = Listing { tenant: tenant(), filter, since, tags, after: None, limit: 1 };
+            assert_eq!(listing.finds(&entry), finds, "{asked:?}");
+            assert!(!Listing { filter: Filter::Gone, ..listing }.finds(&entry));
         }
     }
 

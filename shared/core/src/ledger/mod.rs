@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod cancel;
 pub mod claim;
+mod given;
 pub mod history;
 pub mod hold;
 pub mod listing;
@@ -14,6 +15,7 @@ mod unrecorded;
 
 pub use cancel::Cancellation;
 pub use claim::{Ask, Judgement, judge};
+pub use given::Given;
 pub use history::PastAttempt;
 pub use unrecorded::Unrecorded;
 
@@ -77,7 +79,10 @@ pub struct Entry {
     pub held_by: Option<HeldBy>,
     /// Whether some attempt may have arrived without our knowing.
     pub in_doubt: bool,
+    pub given: Given,
     pub created_at: Timestamp,
+    /// When its first attempt was dispatched; see [`claim::dispatched_at`].
+    pub dispatched_at: Option<Timestamp>,
     pub updated_at: Timestamp,
     /// When it is forgotten: after this it counts as absent, although its row may still be there.
     pub expires_at: Timestamp,

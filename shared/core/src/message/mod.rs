@@ -24,12 +24,14 @@ use crate::channel::Channel;
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::endpoint::{EndpointHash, HashKeys};
 use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant, Turn};
+use crate::ledger::Given;
 use crate::notification::Notification;
 use crate::page::Position;
 use crate::payload::Payload;
 use crate::policy::{Circumstances, Policy, TenantPolicies};
 use crate::shape;
 use crate::subscription::Terms;
+use crate::tag::MessageTags;
 use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
 use crate::webhook::CustomHeaders;
@@ -69,6 +71,8 @@ pub struct Message {
     pub deliver_at: Option<Timestamp>,
     /// Whether a browser is to acknowledge it: its payload comes in an envelope ([`crate::plaintext`]). Without effect on a webhook.
     pub acks: bool,
+    /// By which its delivery is found again.
+    pub tags: MessageTags,
     /// The recipient of an audience: then the message travels as a reference.
     recipient: Option<RecipientRef>,
     fields: Vec<(String, Box<RawValue>)>,
@@ -103,6 +107,12 @@ impl Message {
     /// When its clock starts: at the later of its first SentTimestamp and `deliver_at`.
     pub fn starts_at(&self, first_sent: Timestamp) -> Timestamp {
         self.deliver_at.map_or(first_sent, |at| at.max(first_sent))
+    }
+
+    /// What the ledger holds of it, where its channel is known or the message says it all itself.
+    pub fn given(&self, channel: Option<Channel>) -> Given {
+        let ttl = channel.map_or(self.ttl, |channel| Some(self.ttl_on(channel)));
+        Given { ttl: ttl.filter(|ttl| *ttl != Ttl::UNLIMITED), tags: self.tags.clone() }
     }
 
     /// When its TTL on this channel is over.

@@ -17,6 +17,7 @@ use crate::payload::{Media, Payload};
 use crate::policy::{Policy, catalogue, parse as parse_policy, stored};
 use crate::reason::Reason;
 use crate::shape::{self, Errors, Object, text};
+use crate::tag::MessageTags;
 use crate::time::{Timestamp, Ttl};
 use crate::wait::{MAX_WAIT, Release};
 use crate::webhook::{self, CustomHeaders, Permitted};
@@ -111,6 +112,7 @@ impl Reader<'_> {
         let headers = custom_headers(&mut object, to.as_ref());
         let deliver_at = self.deliver_at(&mut object);
         let acks = acks(&mut object, to.as_ref());
+        let tags = MessageTags::take(&mut object);
         let event_type = object.optional("event_type", short, text(EventType::parse));
         let travel = match self.kind {
             QueueKind::Ingest => Some(Travel::start(self.sent)),
@@ -140,6 +142,7 @@ impl Reader<'_> {
             event_type,
             deliver_at,
             acks,
+            tags: tags.unwrap_or_default(),
             recipient: None,
             fields,
         };

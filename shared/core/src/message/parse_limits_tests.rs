@@ -140,3 +140,24 @@ fn the_longest_body_travels_with_all_travel_fields() {
     // A message that travels is never refused for its length.
     assert!(parsed(&travelling, QueueKind::Retry).is_ok());
 }
+
+#[test]
+fn tags_are_short_words_each_once_and_at_most_ten() {
+    let tags = |list: &str| to_subscription(&format!(r#","tags":{list}"#));
+    let read = message(&tags(r#"["region:eu","order"]"#)).tags;
+    assert_eq!(read.to_text().as_deref(), Some("order region:eu"));
+    assert!(message(&tags("[]")).tags.is_empty() && message(&to_subscription("")).tags.is_empty());
+    let form = "^[a-z0-9][a-z0-9_.:-]{0,31}$";
+    let many = |n: usize| format!("[{}]", (0..n).map(|n| format!("\"t{n}\"")).collect::<Vec<_>>().join(","));
+    assert_eq!(message(&tags(&many(10))).tags.iter().count(), 10);
+    for (list, expected) in [
+        (r#"["a","b","c","S3cret"]"#, format!("tags[3]: expected {form}, found a string")),
+        (r#"["a",17]"#, format!("tags[1]: expected {form}, found an integer")),
+        (r#""order""#, format!("tags: expected an array, each element {form}, found a string")),
+        ("null", format!("tags: expected an array, each element {form}, found null")),
+        (r#"["a","b","a"]"#, "tags[2]: expected every tag once, found one that stands before it".to_owned()),
+        (&many(11), "tags: expected at most 10 elements, found 11 elements".to_owned()),
+    ] {
+        assert_eq!(errors(&tags(list)), [expected], "{list}");
+    }
+}

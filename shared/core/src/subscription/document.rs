@@ -9,7 +9,7 @@ use crate::endpoint::{Endpoint, Origin, PushHosts};
 use crate::identity::{ID_FORM, SubscriptionId};
 use crate::push_target::{PushFields, PushKeys, PushTarget};
 use crate::shape::{Errors, Object, ShapeError, text};
-use crate::tag::{Tag, Tags};
+use crate::tag::{self, Tag, Tags};
 use crate::time::Timestamp;
 
 /// No document is longer, in bytes: an address has 2,048 at most, ten tags 350, a consent about 400.
@@ -69,7 +69,7 @@ fn take_document(mut object: Object<'_>, rules: &Rules<'_>) -> Option<Document> 
         object.error("keys.p256dh", "a point of the curve P-256", "another point");
     }
     let has_tags = object.raw("tags").is_some();
-    let tags = object.list("tags", Tag::FORM, Tags::MOST, text(Tag::parse));
+    let tags = object.list("tags", Tag::FORM, tag::MOST, text(Tag::parse));
     let tags = tags.map(Tags::new);
     if let Some(Err(_)) = tags {
         object.error("tags", "every tag once", "one twice");

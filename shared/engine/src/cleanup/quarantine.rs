@@ -122,6 +122,7 @@ impl<P: Ports> Worker<P> {
             lineage: lineage.0,
             attempts: attempt.0,
             channel: channel.label().to_owned(),
+            tags: message.tags.to_text(),
             retention_days,
             ..Reference::new(&key, Kind::Failed, reason, travel.first_sent, now)
         };
@@ -130,8 +131,9 @@ impl<P: Ports> Worker<P> {
             let ask = ask_to_end(message_id, message, travel, fingerprint, now);
             let settlement = Some(Settlement { state: State::Failed, reason: Some(reason) });
             let (place, kept_until) = (None, None);
+            let (endpoint_hash, given) = (None, message.given(Some(channel)));
             let claim =
-                Claim { ask, channel, endpoint_hash: None, subscription, place, kept_until, settlement };
+                Claim { ask, channel, endpoint_hash, subscription, given, place, kept_until, settlement };
             self.end(claim, entry.as_ref(), now).await?;
         }
         self.keep(body, reference, reason, now).await?;
@@ -264,6 +266,7 @@ fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
     Event {
         producer_ref: message.producer_ref.clone(),
         subscription: message.to.subscription().cloned(),
+        tags: message.tags.clone(),
         ..Event::of_delivery(&message.key(), event::State::Delivery(state), at)
     }
 }

@@ -105,6 +105,7 @@ impl<P: Ports> Worker<P> {
             channel: channel.label().to_owned(),
             subscription: message.to.subscription().map(ToString::to_string),
             endpoint_hash: entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
+            tags: message.tags.to_text(),
             status: entry.status,
             attempts: travel.turn.next_attempt().attempt.0,
             retention_days,

@@ -254,10 +254,12 @@ impl<P: Ports> Worker<P> {
             return;
         }
         let retry_after = attempted.outcome.response().and_then(retry_after::from_response);
+        let tags = job.message.tags.to_text();
         self.telemetry.attempt(&AttemptEvent {
             correlation_id: &job.message.id,
             endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
             tenant: &job.message.tenant,
+            tags: tags.as_deref(),
             channel: job.channel.label(),
             provider: job.provider().label(),
             attempt: job.travel.turn.attempt.0,

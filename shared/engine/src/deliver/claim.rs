@@ -90,6 +90,7 @@ pub(super) fn claim_of(job: &Job, end: Option<Plan>, settings: &Settings, invoca
         endpoint_hash: job.endpoint_hash.clone(),
         channel: job.channel,
         subscription: job.message.to.subscription().cloned(),
+        given: job.message.given(Some(job.channel)),
         place: Some(job.claim_place()),
         kept_until: job.kept_until(),
         settlement: end.map(|plan| Settlement { state: plan.state(), reason: plan.reason() }),

@@ -116,6 +116,7 @@ fn reference(
         channel: job.channel.label().to_owned(),
         subscription: job.message.to.subscription().map(ToString::to_string),
         endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
+        tags: job.message.tags.to_text(),
         detail: facts.detail(),
         status: facts.status,
         attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted),

@@ -19,6 +19,7 @@ pub(super) fn of_ends(ready: &[Planned]) -> Vec<(usize, Outgoing)> {
         let event = Event {
             producer_ref: job.message.producer_ref.clone(),
             subscription: job.message.to.subscription().cloned(),
+            tags: job.message.tags.clone(),
             reason: plan.reason(),
             status: facts.status,
             ..Event::of_delivery(&job.message.key(), State::Delivery(state), *at)

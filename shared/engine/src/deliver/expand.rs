@@ -113,7 +113,7 @@ impl<P: Ports> Worker<P> {
             let mut whole = None;
             if run.by_the_page && !page.members.is_empty() {
                 let at = PageKey::next(key.clone(), *shard, &at);
-                let members = audiences.record_page(&run, &at, &page.members).await?;
+                let members = audiences.record_page(&run, &at, &page.members, &message.given(None)).await?;
                 page = page.recorded(members.clone());
                 whole = Some(PageMessage { key: at, members, apart: false });
             } else if let Some(own) = page.bounds().filter(|_| audience.rate.is_some()) {

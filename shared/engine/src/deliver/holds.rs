@@ -43,6 +43,7 @@ fn hold_of(planned: &Planned) -> Option<Hold> {
         channel: job.channel,
         endpoint_hash: job.endpoint_hash.clone(),
         subscription: job.message.to.subscription().cloned(),
+        given: job.message.given(Some(job.channel)),
         kept_until: job.kept_until(),
     })
 }

@@ -401,7 +401,9 @@ impl<P: Ports> Worker<P> {
             });
         let sent: Vec<_> = logged.collect();
         if !sent.is_empty() {
-            let event = PageEvent { message: &held.run.message, page: &held.page.key, sent };
+            let tags = held.message.tags.to_text();
+            let (message, page) = (&held.run.message, &held.page.key);
+            let event = PageEvent { message, tags: tags.as_deref(), page, sent };
             self.telemetry.sent_by_page(&event);
         }
     }

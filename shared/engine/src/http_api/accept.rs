@@ -74,17 +74,19 @@ fn with_tenant(text: &str, tenant: &Tenant) -> Result<String, Vec<ShapeError>> {
 
 fn delivery(message: &Message, keys: &HashKeys) -> NewDelivery {
     let recipient = message.to.recipient();
+    // Where a stored subscription leads is known once it is loaded.
+    let channel = match &message.to {
+        To::Subscription(_) => None,
+        To::WebPush(_) | To::Audience(_) => Some(Channel::WebPush),
+        To::Webhook(_) => Some(Channel::Webhook),
+    };
     NewDelivery {
         key: message.key(),
         fingerprint: message.fingerprint(keys),
-        // Where a stored subscription leads is known once it is loaded.
-        channel: match &message.to {
-            To::Subscription(_) => None,
-            To::WebPush(_) | To::Audience(_) => Some(Channel::WebPush),
-            To::Webhook(_) => Some(Channel::Webhook),
-        },
+        channel,
         endpoint_hash: recipient.map(|recipient| keys.endpoint(recipient.endpoint())),
         subscription: message.to.subscription().cloned(),
+        given: message.given(channel),
         not_before: message.deliver_at,
     }
 }

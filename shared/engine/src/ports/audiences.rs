@@ -3,7 +3,7 @@
 use super::{Answer, Answers};
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::identity::{SubscriptionId, Tenant};
-use redial_core::ledger::State;
+use redial_core::ledger::{Given, State};
 use redial_core::page::{PageKey, PageMessage, Position, Sheet};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
@@ -37,6 +37,8 @@ pub struct OnPage {
     pub opened_at: Timestamp,
     /// When the sheet was last written, or that time if it was not.
     pub updated_at: Timestamp,
+    /// What the message says of itself, but for what depends on its recipient's channel.
+    pub given: Given,
 }
 
 impl OnPage {
@@ -92,12 +94,14 @@ pub trait Audiences: Send + Sync {
     /// Moves a part on, if it is still where it was; answers whether it was.
     fn advance(&self, run: &Run, shard: u8, from: &Progress, to: &Progress) -> impl Answer<bool>;
 
-    /// Records the members of a page, unless members of it are recorded; answers those that are.
+    /// Records the members of a page, unless members of it are recorded, and what their message says of itself; answers the members that
+    /// are recorded.
     fn record_page(
         &self,
         run: &Run,
         page: &PageKey,
         members: &[SubscriptionId],
+        given: &Given,
     ) -> impl Answer<Vec<SubscriptionId>>;
 
     /// Takes a page whose lease, if it has one, is over.

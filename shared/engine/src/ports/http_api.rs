@@ -9,7 +9,7 @@ use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId, VapidKeyId};
 use redial_core::ledger::listing::{Listing, Position};
-use redial_core::ledger::{Cancellation, Entry, PastAttempt, State};
+use redial_core::ledger::{Cancellation, Entry, Given, PastAttempt, State};
 use redial_core::time::Timestamp;
 
 /// Looks up keys and principals' rights. What it answers may be half a minute old, so a revocation takes effect that much later; it is
@@ -49,6 +49,7 @@ pub struct NewDelivery {
     /// Where it goes, where the message says so itself.
     pub endpoint_hash: Option<EndpointHash>,
     pub subscription: Option<SubscriptionId>,
+    pub given: Given,
     /// Not to be sent before this.
     pub not_before: Option<Timestamp>,
 }

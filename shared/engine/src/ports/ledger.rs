@@ -6,7 +6,7 @@ use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
 use redial_core::ledger::Place;
 use redial_core::ledger::hold::Hold;
-use redial_core::ledger::{Ask, Entry, Fence, Record, State, expires_at};
+use redial_core::ledger::{Ask, Entry, Fence, Given, Record, State, expires_at};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 
@@ -18,6 +18,7 @@ pub struct Claim {
     /// Where the delivery goes, if that is known.
     pub endpoint_hash: Option<EndpointHash>,
     pub subscription: Option<SubscriptionId>,
+    pub given: Given,
     /// Its place among the claims of its lease token; none for a claim whose outcome is recorded by itself.
     pub place: Option<Place>,
     /// What the entry has to outlast besides the window of duplicates. A claim writes the final expiry: a batch has none for each.

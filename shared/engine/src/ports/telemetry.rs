@@ -19,6 +19,8 @@ pub struct AttemptEvent<'a> {
     /// Where it went, as a hash.
     pub endpoint_hash: Option<&'a str>,
     pub tenant: &'a Tenant,
+    /// Its message's tags, with a space between them.
+    pub tags: Option<&'a str>,
     /// `web_push` or `webhook`.
     pub channel: &'static str,
     /// The push service, where it is a known one.
@@ -50,6 +52,8 @@ pub struct AttemptEvent<'a> {
 pub struct PageEvent<'a> {
     /// The message to the audience.
     pub message: &'a DeliveryId,
+    /// Its tags, with a space between them.
+    pub tags: Option<&'a str>,
     pub page: &'a PageKey,
     pub sent: Vec<SentByPage<'a>>,
 }

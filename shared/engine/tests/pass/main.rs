@@ -10,6 +10,7 @@ mod copies;
 mod crashes;
 mod dead_receivers;
 mod events;
+mod given;
 mod hanging;
 mod harness;
 mod holds;

@@ -3,7 +3,8 @@
 use std::{io::Write as _, time::Duration};
 
 use redial_adapters::{
-    control_dynamo::DynamoControl, dead_letters_dynamo::DynamoDeadLetters, ledger_dynamo::DynamoLedger,
+    control_dynamo::DynamoControl, dead_letters_dynamo::DynamoDeadLetters,
+    deliveries_dynamo::DynamoDeliveries, ledger_dynamo::DynamoLedger,
     subscriptions_dynamo::DynamoSubscriptions, webhook_keys::WebhookKeys,
 };
 use redial_receivers::{push_service::PushService, webhook_receiver::WebhookReceiver};
@@ -55,6 +56,8 @@ pub(super) struct Harness {
     pub(super) sfn: aws_sdk_sfn::Client,
     secrets: aws_sdk_secretsmanager::Client,
     pub(super) ledger: DynamoLedger,
+    /// What the HTTP API and the command line ask.
+    pub(super) deliveries: DynamoDeliveries,
     pub(super) letters: DynamoDeadLetters,
     pub(super) subscriptions: DynamoSubscriptions,
     pub(super) webhook_keys: WebhookKeys,
@@ -102,6 +105,7 @@ impl Harness {
             sqs: aws_sdk_sqs::Client::new(&sdk),
             sfn: aws_sdk_sfn::Client::new(&sdk),
             secrets,
+            deliveries: DynamoDeliveries::new(dynamodb.clone(), tables.deliveries.clone()),
             ledger: DynamoLedger::new(dynamodb.clone(), tables.deliveries),
             letters: DynamoDeadLetters::new(dynamodb.clone(), tables.dead_letters),
             subscriptions: DynamoSubscriptions::new(

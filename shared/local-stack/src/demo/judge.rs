@@ -53,9 +53,10 @@ pub(super) fn judge(delivery: &Delivery, evidence: &Evidence) -> Finding {
         Some(Parked::Released) => "parked, ",
         Some(Parked::WithoutExecution) => "parked without an execution, ",
     };
+    let found = if delivery.is_found { "found retrying, " } else { "" };
     let posts = evidence.posts.len();
     let plural = if posts == 1 { "" } else { "s" };
-    let mut words = format!("{waited}{}, {posts} post{plural}", end.words);
+    let mut words = format!("{waited}{found}{}, {posts} post{plural}", end.words);
     for fault in faults {
         words.push_str("; ");
         words.push_str(&fault);
@@ -98,9 +99,14 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
             End::new(format!("gone{health}"), refused && changed)
         }
         State::Failed => dead_letter(delivery, entry, evidence, faults),
-        State::Expired | State::FailedNoRetries | State::Cancelled | State::Expanded => {
-            End::new(entry.state.label(), true)
+        State::Cancelled => {
+            let accepted = evidence.posts.iter().any(|post| is_accepted(delivery, post));
+            if accepted {
+                faults.push("it was accepted all the same".to_owned());
+            }
+            End::new(entry.state.label(), delivery.is_cancelled && !accepted)
         }
+        State::Expired | State::FailedNoRetries | State::Expanded => End::new(entry.state.label(), true),
         State::Queued | State::Sending | State::Retrying | State::Deferred => {
             End::new(format!("still {}", entry.state.label()), false)
         }
@@ -139,7 +145,8 @@ fn is_accepted(delivery: &Delivery, post: &Post) -> bool {
 /// An attempt is one request, or two where the first was refused for its key.
 fn count_attempts(entry: &Entry, posts: &[Post], faults: &mut Vec<String>) {
     let signed_again = posts.windows(2).filter(|pair| pair[0].status == Some(401)).count();
-    let attempts = entry.turn.attempt.0 as usize + 1;
+    // One that was never dispatched made none.
+    let attempts = if entry.dispatched_at.is_some() { entry.turn.attempt.0 as usize + 1 } else { 0 };
     if entry.state.is_terminal() && attempts + signed_again != posts.len() {
         faults.push(format!("the ledger counts {attempts} attempts"));
     }
@@ -176,6 +183,7 @@ mod tests {
         endpoint::HashKeys,
         identity::{Attempt, Lineage, Turn},
         lane::Lane,
+        ledger::Given,
         reason::Reason,
         time::Timestamp,
     };
@@ -205,6 +213,8 @@ mod tests {
             deliver_at: None,
             message_id: Some("m1".to_owned()),
             is_repeated: false,
+            is_cancelled: false,
+            is_found: false,
         }
     }
 
@@ -228,7 +238,9 @@ mod tests {
             not_before: None,
             held_by: None,
             in_doubt: false,
+            given: Given::default(),
             created_at: Timestamp::default(),
+            dispatched_at: Some(Timestamp::default()),
             updated_at: Timestamp::default(),
             expires_at: Timestamp::default(),
         }
@@ -285,6 +297,32 @@ mod tests {
             assert_eq!(found.is_proved, is_proved, "{fault}");
             assert_ne!(found.words, it.scenario.expected);
         }
+    }
+
+    #[test]
+    fn a_cancelled_message_was_answered_as_such_and_not_accepted() {
+        let asked = Delivery { is_cancelled: true, ..delivery("cancelled") };
+        let entry = Entry { dispatched_at: None, ..entry(&asked, State::Cancelled, 0) };
+        let evidence = |posts| {
+            let parked = Some(Parked::Released);
+            Evidence { entry: Some(entry.clone()), parked, posts, ..Evidence::default() }
+        };
+        assert_as_expected(&asked, &evidence(vec![]));
+        assert!(!judge(&delivery("cancelled"), &evidence(vec![])).is_proved, "nothing answered so");
+        let accepted = judge(&asked, &evidence(vec![post(&asked, 0, 201)]));
+        let words = "parked, cancelled, 1 post; the ledger counts 0 attempts; it was accepted all the same";
+        assert_eq!(accepted, Finding { words: words.to_owned(), is_proved: false });
+    }
+
+    #[test]
+    fn a_message_that_no_list_had_is_not_as_expected() {
+        let posts = |it: &Delivery| vec![post(it, 0, 429), post(it, 5_000, 201)];
+        let parked = Some(Parked::Released);
+        let found = Delivery { is_found: true, ..delivery("found") };
+        assert_as_expected(&found, &Evidence { parked, ..sent(&found, 1, posts(&found)) });
+        let it = delivery("found");
+        let evidence = Evidence { parked, ..sent(&it, 1, posts(&it)) };
+        assert_eq!(judge(&it, &evidence).words, "parked, sent, 2 posts");
     }
 
     #[test]

@@ -49,6 +49,10 @@ pub(super) struct Delivery {
     /// SQS's MessageId, once it is on its queue.
     pub(super) message_id: Option<String>,
     pub(super) is_repeated: bool,
+    /// Whether the answer to a request was that it is cancelled.
+    pub(super) is_cancelled: bool,
+    /// Whether a list of what is retrying had it.
+    pub(super) is_found: bool,
 }
 
 pub(super) enum Receiver {
@@ -162,6 +166,8 @@ impl Delivery {
             deliver_at: None,
             message_id: None,
             is_repeated: false,
+            is_cancelled: false,
+            is_found: false,
             id,
         }
     }

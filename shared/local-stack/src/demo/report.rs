@@ -101,22 +101,24 @@ impl Report {
         serde_json::to_string(self).expect("invariant: texts and numbers are JSON")
     }
 
-    /// The table, and what there is to say below it.
+    /// The table, and what there is to say below it. A row that is not as expected has a second line, with what was.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let columns = ["  scenario", "expected", "seen"].map(Column::text);
-        let [scenario, expected, seen] = columns;
-        let rows = self.scenarios.iter().map(|row| {
+        let [scenario, seen] = ["  scenario", "seen"].map(Column::text);
+        let mut table = Table::new([scenario, Column::number("messages"), seen]);
+        for row in &self.scenarios {
             let mark = if row.is_as_expected() { "✓" } else { "✗" };
-            let name = format!("{mark} {}", row.scenario);
-            [name, row.messages.to_string(), row.expected.to_owned(), row.seen.clone()]
-        });
-        let mut lines = Table::new([scenario, Column::number("messages"), expected, seen]).with(rows).lines();
+            table.add([format!("{mark} {}", row.scenario), row.messages.to_string(), row.seen.clone()]);
+            if !row.is_as_expected() {
+                table.add([String::new(), String::new(), format!("expected: {}", row.expected)]);
+            }
+        }
+        let mut lines = table.lines();
         lines.push(String::new());
         lines.extend(self.summary());
         lines
     }
 
-    fn summary(&self) -> [String; 2] {
+    fn summary(&self) -> [String; 3] {
         let Figures { posts, parked, letters, took } = self.figures;
         let good = self.scenarios.iter().filter(|row| row.is_as_expected()).count();
         let accounted = match self.unaccounted {
@@ -130,9 +132,9 @@ impl Report {
                 took.as_secs_f64(),
                 self.scenarios.len()
             ),
+            format!("{posts} pushes and webhooks were received, decrypted, and their signatures checked;"),
             format!(
-                "{posts} pushes and webhooks were received, decrypted, and their signatures checked; {parked} waits went \
-                 through Step Functions; the dead-letter store describes {letters} messages"
+                "{parked} waits went through Step Functions; {letters} messages are in the dead-letter store"
             ),
         ]
     }
@@ -151,6 +153,7 @@ fn in_words(findings: Option<&BTreeMap<String, usize>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::scenarios::Scenario;
 
     fn report(seen: &str) -> Report {
         let row = Row { scenario: "sent", messages: 2, expected: "sent, 1 post", seen: seen.to_owned() };
@@ -169,7 +172,26 @@ mod tests {
     #[test]
     fn a_row_that_differs_is_marked() {
         assert!(report("sent, 1 post").lines()[1].starts_with('✓'));
-        assert!(report("sent, 2 posts").lines()[1].starts_with('✗'));
+        let lines = report("sent, 2 posts").lines();
+        assert_eq!(lines[1], "✗ sent             2  sent, 2 posts");
+        assert_eq!(lines[2].trim_start(), "expected: sent, 1 post");
+    }
+
+    #[test]
+    fn a_run_that_is_as_expected_fits_eighty_columns_and_its_bars_a_terminal_s_lines() {
+        let row = |scenario: &'static Scenario| Row {
+            scenario: scenario.name,
+            messages: 100,
+            expected: scenario.expected,
+            seen: scenario.expected.to_owned(),
+        };
+        let figures = Figures { posts: 1_000, parked: 100, letters: 999, took: Duration::from_secs(100) };
+        let scenarios: Vec<Row> = SCENARIOS.iter().map(row).collect();
+        let report = Report { messages: 10_000, scenarios, figures, ..report("") };
+        let lines = report.lines();
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+        // A line before them, and one with the totals.
+        assert!(SCENARIOS.len() + 2 <= 24);
     }
 
     #[test]

@@ -46,6 +46,16 @@ pub(super) enum Manner {
     CutOff,
 }
 
+/// What is asked of Redial while a message waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asked {
+    Nothing,
+    /// To cancel it.
+    ToCancel,
+    /// Which of the tenant's deliveries are retrying.
+    ByState,
+}
+
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
@@ -61,6 +71,7 @@ pub(super) struct Scenario {
     /// Further fields of the message: an object.
     pub(super) fields: fn() -> Value,
     pub(super) scheduled_in: Option<Duration>,
+    pub(super) asked: Asked,
     /// How far apart its first two requests are at the least.
     pub(super) apart: Duration,
     pub(super) expected: &'static str,
@@ -98,6 +109,7 @@ const fn push(
         is_webhook: false,
         fields: || json!({}),
         scheduled_in: None,
+        asked: Asked::Nothing,
         apart: Duration::ZERO,
     }
 }
@@ -112,7 +124,7 @@ const fn webhook(
 }
 
 /// The scenarios; the first one takes all the messages that the others leave.
-pub(super) static SCENARIOS: [Scenario; 19] = [
+pub(super) static SCENARIOS: [Scenario; 21] = [
     push("sent", "sent", Vec::new, "sent, 1 post"),
     push("503 then sent", "unavailable", || vec![Answer::status(503)], "sent, 2 posts"),
     Scenario {
@@ -126,6 +138,23 @@ pub(super) static SCENARIOS: [Scenario; 19] = [
     Scenario {
         scheduled_in: Some(SCHEDULED_IN),
         ..push("scheduled (deliver_at)", "scheduled", Vec::new, "parked, sent, 1 post")
+    },
+    Scenario {
+        most: 1,
+        scheduled_in: Some(SCHEDULED_IN),
+        asked: Asked::ToCancel,
+        ..push("cancelled while waiting", "cancelled", Vec::new, "parked, cancelled, 0 posts")
+    },
+    Scenario {
+        most: 1,
+        asked: Asked::ByState,
+        apart: LONG_WAIT,
+        ..push(
+            "found by its state",
+            "found",
+            || throttled(LONG_WAIT),
+            "parked, found retrying, sent, 2 posts",
+        )
     },
     Scenario {
         fields: || json!({"ttl": 120}),

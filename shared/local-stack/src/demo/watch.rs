@@ -14,14 +14,20 @@ use aws_sdk_sqs::types::QueueAttributeName::{
     ApproximateNumberOfMessages, ApproximateNumberOfMessagesDelayed, ApproximateNumberOfMessagesNotVisible,
 };
 use redial_adapters::system::System;
-use redial_core::{ledger::State, time::Timestamp};
-use redial_engine::ports::{Clock as _, LedgerReader as _};
+use redial_core::{
+    ledger::{
+        Cancellation, State,
+        listing::{Filter, Listing, MOST},
+    },
+    time::Timestamp,
+};
+use redial_engine::ports::{Clock as _, Deliveries as _, LedgerReader as _, Listed};
 
 use super::{
     harness::Harness,
-    mix::Delivery,
+    mix::{Delivery, tenant},
     producer::Producer,
-    scenarios::Manner,
+    scenarios::{Asked, Manner},
     view::{Standing, View},
 };
 use crate::local::call;
@@ -31,6 +37,9 @@ const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Looks in a row that have to find everything empty.
 const LOOKS: u32 = 2;
+
+/// What is retrying came to it within this time.
+const A_WHILE: Duration = Duration::from_secs(600);
 
 /// The place of what is on no queue yet.
 const NOT_SENT: &str = "not sent yet";
@@ -80,12 +89,44 @@ impl<'a> Watch<'a> {
                     && self.states.get(&it.id) == Some(&State::Sent)
             };
             producer.repeat(deliveries.iter_mut().filter(sent)).await?;
+            self.ask(deliveries).await?;
             self.view.show(&self.standings(deliveries));
             if deliveries.iter().all(|it| self.has_ended(it)) {
                 self.not_empty = self.occupied().await?;
                 still = if self.not_empty.is_empty() { still + 1 } else { 0 };
             }
             tokio::time::sleep(INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    /// Asks what there is to ask while messages wait, until it is answered.
+    async fn ask(&self, deliveries: &mut [Delivery]) -> Result<(), Failure> {
+        let is_at = |delivery: &Delivery, state| self.states.get(&delivery.id) == Some(&state);
+        let is_retrying = |it: &&mut Delivery| {
+            it.scenario.asked == Asked::ByState && !it.is_found && is_at(it, State::Retrying)
+        };
+        let waits = |it: &&mut Delivery| {
+            it.scenario.asked == Asked::ToCancel && !it.is_cancelled && is_at(it, State::Deferred)
+        };
+        let (ledger, now) = (&self.harness.deliveries, System.now());
+        for delivery in deliveries.iter_mut().filter(waits) {
+            let answer = ledger.cancel(&delivery.key(), now).await?;
+            delivery.is_cancelled = matches!(answer, Cancellation::Cancelled(_));
+        }
+        let mut wanted: Vec<&mut Delivery> = deliveries.iter_mut().filter(is_retrying).collect();
+        let (mut after, since) = (None, now.minus(A_WHILE));
+        while !wanted.is_empty() {
+            let (tenant, filter) = (tenant(), Filter::Retrying);
+            let listing = Listing { tenant, filter, since, tags: Vec::new(), after, limit: MOST };
+            let Listed { records, next } = ledger.list(&listing).await?;
+            for delivery in &mut wanted {
+                delivery.is_found |= records.iter().any(|record| record.entry.key == delivery.key());
+            }
+            after = next;
+            if after.is_none() {
+                break;
+            }
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ mod protection;
 mod quarantine;
 mod records;
 mod storage;
+mod tags;
 mod waits;
 
 pub use mutant::Mutant;
@@ -45,6 +46,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         api::MUTANTS,
         cancellations::MUTANTS,
         holds::MUTANTS,
+        tags::MUTANTS,
         hostile::MUTANTS,
         crowd::MUTANTS,
     ];

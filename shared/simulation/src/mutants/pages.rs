@@ -11,8 +11,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a page is sent with the members that its worker read",
         rule: "a page's members are recorded before it is sent",
         file: EXPAND,
-        find: "let members = audiences.record_page(&run, &at, &page.members).await?;",
-        replace: "let members = audiences.record_page(&run, &at, &page.members).await.map(|_| page.members.clone())?;",
+        find: "let members = audiences.record_page(&run, &at, &page.members, &message.given(None)).await?;",
+        replace: "let members = audiences.record_page(&run, &at, &page.members, &message.given(None)).await.map(|_| page.members.clone())?;",
     },
     Mutant {
         name: "a part moves past a page whose message could not be sent",

@@ -18,6 +18,7 @@ mod protection;
 mod quarantine;
 mod remains;
 mod storage;
+mod tags;
 
 use redial_core::metric::Metric;
 
@@ -25,6 +26,7 @@ use crate::situations::Situation;
 use crate::watch::{Memo, Releases};
 
 pub(crate) use remains::Remains;
+pub(crate) use tags::tags_of;
 
 /// How many calls of AWS a message that is received or parked may cost. The most that was seen is ten.
 const MOST_CALLS: usize = 16;
@@ -91,4 +93,5 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     audiences::judge(remains, memo);
     storage::judge(remains, memo);
     hostile::judge(remains, memo);
+    tags::judge(remains, memo);
 }

@@ -230,6 +230,7 @@ impl Memo {
             None => self.violated(format!("{key} is parked, and the ledger has nothing of it")),
             Some(entry) if entry.state == State::Deferred => {
                 self.situations.saw(Situation::Noted);
+                self.is_tagged(&entry);
                 if entry.not_before.is_none() || entry.held_by.is_none() {
                     self.violated(format!(
                         "{key} is held back, and the ledger does not say by what and until when"

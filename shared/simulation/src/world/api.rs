@@ -133,6 +133,10 @@ impl World {
     fn taken(&mut self, sending: &Sending, had: bool, duplicate: bool) {
         let key = super::producers::delivery(sending.tenant, &sending.id);
         let mut memo = self.stage.watch.memo();
+        // It is known from the first answer on.
+        if let Some(entry) = self.memory.state().ledger.get(&key) {
+            memo.is_tagged(&entry);
+        }
         if had && !duplicate {
             memo.violated(format!("{key} was there, and the API did not call it a duplicate"));
         }
