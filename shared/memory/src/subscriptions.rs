@@ -199,7 +199,7 @@ impl SubscriptionBook for Memory {
         self.effect("find", |state| match (state.subscriptions.get(key), state.tombstones.get(key)) {
             (Some(stored), _) => Found::Stored(Box::new(stored.clone())),
             (None, Some((endpoint_hash, at))) => {
-                Found::Deleted { endpoint_hash: endpoint_hash.clone(), at: *at }
+                Found::Deleted { endpoint_hash: Some(endpoint_hash.clone()), at: *at }
             }
             (None, None) => Found::Unknown,
         })

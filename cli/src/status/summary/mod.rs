@@ -23,7 +23,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 
 use self::{
-    metrics::{Ages, Flow},
+    metrics::{Ages, FLOW_PERIOD, Flow, LONGEST_PERIOD},
     queues::Depth,
     waits::Waits,
 };
@@ -33,6 +33,7 @@ use crate::{
     failure::Failure,
     stack::Target,
     terminal::{is_read, shown, width},
+    when::When,
 };
 
 /// Moves to the top left corner, and clears the screen.
@@ -53,6 +54,8 @@ enum AgesFrom {
 struct Summary {
     stack: String,
     at: Timestamp,
+    /// From when on what was sent and failed is counted.
+    since: Timestamp,
     /// Whether to show all origins, and to count all parked messages.
     all: bool,
     is_emulated: bool,
@@ -69,12 +72,12 @@ struct Summary {
 }
 
 impl Summary {
-    async fn read(target: &Target, all: bool, now: Timestamp) -> Self {
+    async fn read(target: &Target, since: Timestamp, all: bool, now: Timestamp) -> Self {
         let (depths, metrics, emulated_ages, emulated_flow, waits, mut origins) = join!(
             queues::depths(target),
-            metrics::read(target, now),
+            metrics::read(target, since, now),
             metrics::emulated_ages(target, now),
-            metrics::emulated_flow(target, now),
+            metrics::emulated_flow(target, since),
             waits::read(target, all, now),
             origins(target, now),
         );
@@ -90,6 +93,7 @@ impl Summary {
         Self {
             stack: target.name.clone(),
             at: now,
+            since,
             all,
             is_emulated: target.is_emulated(),
             depths,
@@ -123,12 +127,42 @@ async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> 
     Ok(rows)
 }
 
+/// What is shown, and how often.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// From when on what was sent and failed is counted.
+    pub(super) since: Option<When>,
+    pub(super) watch: Option<u64>,
+    pub(super) json: bool,
+    pub(super) all: bool,
+}
+
+impl Shown {
+    /// An error if the period is too short or too long.
+    pub(super) fn since(&self, now: Timestamp) -> Result<Timestamp, Failure> {
+        let Some(since) = &self.since else { return Ok(now.minus(FLOW_PERIOD)) };
+        let at = since.resolve(now);
+        let window = now.since(at);
+        if at < now && window <= LONGEST_PERIOD && window >= SHORTEST_PERIOD {
+            return Ok(at);
+        }
+        let words = "--since: expected a time from 1m to 15d ago for --summary, because CloudWatch has metrics by the minute and for 15 days; \
+                     found another";
+        Err(Failure::input(words))
+    }
+}
+
+/// Metrics are counted by the minute.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(60);
+
 /// Prints it once, or every `watch` seconds until the reader closes the pipe.
-pub(super) async fn run(target: &Target, watch: Option<u64>, json: bool, all: bool) -> Result<(), Failure> {
+pub(super) async fn run(target: &Target, show: Shown) -> Result<(), Failure> {
+    let Shown { watch, json, all, .. } = show;
     let clears = watch.is_some() && !json && io::stdout().is_terminal();
     let mut is_first = true;
     loop {
-        let summary = Summary::read(target, all, System.now()).await;
+        let now = System.now();
+        let summary = Summary::read(target, show.since(now)?, all, now).await;
         let text = if json {
             shown(&summary.to_json().to_string(), &io::stdout()).into_owned()
         } else {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     AgesFrom, Summary,
-    metrics::{Ages, Flow},
+    metrics::{Ages, FLOW_PERIOD, Flow},
     queues::{Depth, QUEUES},
     waits::{self, Waits},
 };
@@ -26,6 +26,7 @@ fn well() -> Summary {
     Summary {
         stack: "shop".to_owned(),
         at: now(),
+        since: now().minus(FLOW_PERIOD),
         all: false,
         is_emulated: false,
         depths: vec![Ok(Depth::default()); QUEUES.len()],
@@ -98,6 +99,16 @@ fn the_first_line_of_a_healthy_stack_is_ok() {
             "no origins: workers reported none within a week",
         ]
     );
+}
+
+#[test]
+fn a_longer_period_is_named_in_the_lines_and_in_json() {
+    let summary = Summary { since: now().minus(Duration::from_secs(3_600)), ..well() };
+    let lines = summary.lines(None);
+    assert!(lines.iter().any(|line| line.starts_with("LAST 1h 0m attempts 1204, sent 1180,")), "{lines:#?}");
+    let json = summary.to_json();
+    assert_eq!(json["last_minutes"]["seconds"], 3_600);
+    assert_eq!(json["last_minutes"]["since"], "2026-11-21T09:00:30.000Z");
 }
 
 #[test]

@@ -140,7 +140,7 @@ pub(super) async fn an_erased_subscription_leaves_a_tombstone(harness: &Harness)
     assert!(harness.erase("a").await);
     assert!(!harness.erase("a").await, "it is erased already");
     assert!(!harness.erase("unknown").await);
-    let endpoint_hash = hash_keys().endpoint(&endpoint("2"));
+    let endpoint_hash = Some(hash_keys().endpoint(&endpoint("2")));
     assert_eq!(harness.find("a").await, Found::Deleted { endpoint_hash, at: later() });
     let (table, pk) = (&harness.stack.tables().subscriptions, key("a").to_string());
     let item = harness.stack.item(table, &[("pk", &pk)]).await.expect("a tombstone");

@@ -10,11 +10,16 @@
 //! | `transaction` | how one is added, replaced or removed |
 //! | `book` | storing, looking up and erasing; a webhook's signing secrets |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
+//! | `listing` | a tenant's subscriptions, for operators |
 
 mod book;
 mod health;
 mod item;
+mod listing;
 mod transaction;
+
+pub use self::book::Deleted;
+pub use self::listing::{Page, Scope};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;

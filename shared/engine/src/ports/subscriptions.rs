@@ -111,8 +111,8 @@ pub enum Found {
     Unknown,
     /// A tombstone: there was one.
     Deleted {
-        /// The hash of the endpoint that it led to.
-        endpoint_hash: EndpointHash,
+        /// The hash of the endpoint that it led to; `None` where an operator deleted it.
+        endpoint_hash: Option<EndpointHash>,
         at: Timestamp,
     },
     /// A subscription, of a browser or of a webhook's receiver.
