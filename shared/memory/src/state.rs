@@ -9,6 +9,7 @@ use redial_core::ack::AckEvent;
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
+use redial_core::erasure::Subject;
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Given, PastAttempt};
@@ -137,6 +138,7 @@ pub struct State {
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     /// What is left of erased ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (EndpointHash, Timestamp)>,
+    pub erased: BTreeSet<Subject>,
     pub runs: BTreeMap<RunKey, Run>,
     /// A part that another worker moves there just before it is moved.
     pub crossing: Option<((RunKey, u8), Progress)>,

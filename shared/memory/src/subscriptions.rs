@@ -1,13 +1,14 @@
 //! Stored subscriptions in memory.
 
 use redial_core::endpoint::HashKeys;
+use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{self, Decision, Permit, Renewal, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    Erased, Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
+    Erased, Erasures, Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
     SubscriptionUpdate, Subscriptions,
 };
 
@@ -84,6 +85,13 @@ impl Subscriptions for Memory {
                 && turn(state, &update, subscription::State::Active, subscription::State::Disabled)
         })
         .await
+    }
+}
+
+impl Erasures for Memory {
+    async fn erased(&self, subjects: Vec<Subject>) -> Vec<Result<bool, PortError>> {
+        assert_distinct(subjects.iter());
+        self.effect_on_each("erased", subjects, |state, subject| state.erased.contains(&subject)).await
     }
 }
 

@@ -9,10 +9,12 @@
 //! | `item` | the attributes of a browser's and of a webhook's item, and of a deleted one's |
 //! | `transaction` | how one is added, replaced or removed |
 //! | `book` | storing, looking up and erasing; a webhook's signing secrets |
+//! | `erasures` | marks of what was erased |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
 //! | `listing` | a tenant's subscriptions, for operators |
 
 mod book;
+mod erasures;
 mod health;
 mod item;
 mod listing;

@@ -220,6 +220,7 @@ pub(super) fn job(
         slot: None,
         patience: Patience::Whole,
         is_cancelled: false,
+        is_erased: false,
         held_by: None,
         lines_up: false,
         is_on_page: false,

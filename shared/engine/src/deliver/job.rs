@@ -54,6 +54,8 @@ pub(super) struct Job {
     pub(super) patience: Patience,
     /// Whether the message to the audience that it belongs to was cancelled.
     pub(super) is_cancelled: bool,
+    /// Whether its subscription was erased: nothing of it is stored again.
+    pub(super) is_erased: bool,
     /// What the protection of origins holds it back by.
     pub(super) held_by: Option<HeldBy>,
     /// Whether it waits in its origin's line, if it has to wait.
