@@ -27,8 +27,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a renewal brings a gone endpoint back",
         rule: "a page that submits the same endpoint again does not change its state",
         file: "shared/core/src/subscription/renewal.rs",
-        find: "let of = if stays { before.clone() } else {",
-        replace: "let of = if stays && before.state == super::State::Active { before.clone() } else {",
+        find: "let of = if goes_on { before.clone() } else {",
+        replace: "let of = if goes_on && before.state == State::Active { before.clone() } else {",
     },
     Mutant {
         name: "the spike guard lets all pass",
