@@ -5,6 +5,7 @@ mod failing;
 mod get;
 mod import;
 mod put;
+mod variables;
 mod which;
 
 pub(crate) use which::Which;

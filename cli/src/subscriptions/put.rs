@@ -1,13 +1,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use redial_adapters::{subscriptions_dynamo::DynamoSubscriptions, system::System, webhook_keys::new_secret};
+use redial_adapters::{
+    subscriptions_dynamo::{DynamoSubscriptions, Stored},
+    system::System,
+    webhook_keys::new_secret,
+};
 use redial_core::{
     endpoint::Endpoint,
     identity::{SubscriptionKey, VapidKeyId},
     push_target::PushTarget,
     recipient::Recipient,
-    subscription::Subscription,
+    subscription::{SameEndpoint, Subscription},
+    time::Timestamp,
     webhook::{SigningSecrets, WebhookTarget},
 };
 use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
@@ -15,6 +20,7 @@ use serde_json::json;
 
 use super::{
     document::{self, Document, Webhook},
+    variables::{parse_same_endpoint, same_endpoint},
     which::Which,
 };
 use crate::{arguments, failure::Failure, input, stack::OnStack, terminal::say};
@@ -43,6 +49,10 @@ pub(crate) struct Put {
     /// The VAPID key that the browser subscribed with [default: the default key]
     #[arg(long, value_name = "ID", value_parser = arguments::vapid_key)]
     vapid_key_id: Option<VapidKeyId>,
+    /// If another subscription of the tenant has the browser's endpoint: replace that one, or refuse this one [default: as
+    /// the stack has it, in its parameter SameEndpoint]
+    #[arg(long, value_name = "replace|refuse", value_parser = parse_same_endpoint)]
+    same_endpoint: Option<SameEndpoint>,
     #[command(flatten)]
     on: OnStack,
 }
@@ -51,7 +61,7 @@ impl Put {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let text = input::read_text(&self.file, document::MOST_BYTES)?;
         match document::read(&text, &self.which.tenant)? {
-            Document::Browser(target) => self.browser(target).await,
+            Document::Browser(target, ends_at) => self.browser(*target, ends_at).await,
             Document::Webhook(_) if self.vapid_key_id.is_some() => {
                 Err(Failure::input("--vapid-key-id: a webhook has no VAPID key"))
             }
@@ -59,12 +69,21 @@ impl Put {
         }
     }
 
-    async fn browser(mut self, mut target: PushTarget) -> Result<(), Failure> {
+    async fn browser(mut self, mut target: PushTarget, ends_at: Option<Timestamp>) -> Result<(), Failure> {
         target.vapid_key_id = self.vapid_key_id.take().or(target.vapid_key_id);
-        let subscription = Subscription::new(self.which.key(), Recipient::WebPush(target));
-        let store = self.on.target().await?.subscriptions().await?;
-        let is_new = store.put(&subscription, System.now()).await?;
-        self.print(&subscription, is_new, None, None)
+        let new = Subscription::new(self.which.key(), Recipient::WebPush(target));
+        let subscription = Subscription { ends_at, ..new };
+        let stack = self.on.target().await?;
+        let same_endpoint = same_endpoint(&stack, self.same_endpoint).await?;
+        let store = stack.subscriptions().await?;
+        match store.put_browser(&subscription, same_endpoint, System.now()).await? {
+            Stored::EndpointTaken => Err(Failure::input(
+                "endpoint: expected one that no other subscription of the tenant has, found one that has another",
+            )),
+            stored @ (Stored::New | Stored::InPlace) => {
+                self.print(&subscription, stored == Stored::New, None, None)
+            }
+        }
     }
 
     async fn webhook(self, webhook: Webhook) -> Result<(), Failure> {

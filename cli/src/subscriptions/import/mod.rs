@@ -21,12 +21,13 @@ use redial_core::{
     endpoint::{Origin, PushHosts},
     identity::{Tenant, VapidKeyId},
     rate::Rate,
-    subscription::{Consent, consent, document::MOST_BYTES},
+    subscription::{Consent, SameEndpoint, consent, document::MOST_BYTES},
     time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
 use serde_json::json;
 
+use super::variables::{parse_same_endpoint, same_endpoint};
 use crate::{
     arguments,
     checkpoint::{Checkpoint, Identity, Progress as _, path},
@@ -49,7 +50,8 @@ use run::{Imported, Importing, check};
 /// number and field, without their values, and the others are stored.
 ///
 /// The four --consent options set the consent of lines that have none. A subscription that is already stored is renewed:
-/// importing a file twice stores it once. Ctrl-C stops after the current batch, and the same command continues from
+/// importing a file twice stores it once. A line whose endpoint is stored under another id of the tenant replaces that
+/// subscription, or is refused (--same-endpoint). Ctrl-C stops after the current batch, and the same command continues from
 /// there, also after a crash. Exit status 1 means that lines were refused, or that the import was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -92,6 +94,10 @@ pub(crate) struct Import {
     /// Hosts that may be pushed to, separated by commas [default: those of the stack]
     #[arg(long, value_name = "HOSTS", value_parser = push_hosts)]
     push_hosts: Option<PushHosts>,
+    /// If another subscription of the tenant has a line's endpoint: replace that one, or refuse the line [default: as the
+    /// stack has it, in its parameter SameEndpoint]
+    #[arg(long, value_name = "replace|refuse", value_parser = parse_same_endpoint)]
+    same_endpoint: Option<SameEndpoint>,
     /// File with the progress [default: one in the user's state directory, named after stack and options]
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     checkpoint: Option<PathBuf>,
@@ -147,9 +153,10 @@ impl Import {
             None => Checkpoint::begin(&path, &identity, System.now(), Imported::default()),
         };
         checkpoint.progress.lines = lines;
+        let same_endpoint = same_endpoint(&target, self.same_endpoint).await?;
         let book = target.subscriptions().await?;
         let at_once = usize::from(self.at_once);
-        let work = Importing::new(&book, source, reader, at_once, &checkpoint.progress)?;
+        let work = Importing::new(&book, source, reader, same_endpoint, at_once, &checkpoint.progress)?;
         let print = |progress: &Imported| self.print(progress, &target.name);
         resumable::run(work, &mut checkpoint, self.rate, print).await?;
         if checkpoint.progress.refused == 0 { Ok(()) } else { Err(Failure::Reported) }

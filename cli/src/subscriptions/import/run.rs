@@ -12,7 +12,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use indicatif::ProgressBar;
 use redial_adapters::system::System;
-use redial_core::subscription::{Renewal, document};
+use redial_core::subscription::{Renewal, SameEndpoint, document};
 use redial_engine::ports::{Clock as _, PortError, Renewed, SubscriptionBook};
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +85,7 @@ pub(super) struct Importing<'a, R, B> {
     book: &'a B,
     lines: Lines<R>,
     reader: Reader,
+    same_endpoint: SameEndpoint,
     at_once: usize,
     /// A line that belongs to the next batch, and the digest of the input up to it.
     kept_back: Option<(u64, Renewal, String)>,
@@ -96,6 +97,7 @@ impl<'a, R: BufRead, B: SubscriptionBook> Importing<'a, R, B> {
         book: &'a B,
         mut lines: Lines<R>,
         reader: Reader,
+        same_endpoint: SameEndpoint,
         at_once: usize,
         progress: &Imported,
     ) -> Result<Self, Failure> {
@@ -105,7 +107,7 @@ impl<'a, R: BufRead, B: SubscriptionBook> Importing<'a, R, B> {
             let cure = "pass that one, or --checkpoint with another file";
             return Err(Failure::input(format!("the input differs from {before}: {cure}")));
         }
-        Ok(Self { book, lines, reader, at_once, kept_back: None })
+        Ok(Self { book, lines, reader, same_endpoint, at_once, kept_back: None })
     }
 }
 
@@ -153,10 +155,10 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
 
     async fn apply(&mut self, batch: Batch, progress: &mut Imported, bar: &ProgressBar) -> Ended {
         let Batch { renewals, mut refused, last } = batch;
-        let book = self.book;
+        let (book, same_endpoint) = (self.book, self.same_endpoint);
         let stored: Vec<(u64, Renewed)> = stream::iter(renewals)
             .map(|(number, renewal)| async move {
-                Ok::<_, PortError>((number, book.renew(renewal, System.now()).await?))
+                Ok::<_, PortError>((number, book.renew(renewal, same_endpoint, System.now()).await?))
             })
             .buffer_unordered(self.at_once)
             .try_collect()
@@ -170,6 +172,10 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
                 }
                 Renewed::IsAWebhook => {
                     let error = "id: expected one that no webhook's receiver has, found one that has";
+                    refused.push((number, vec![error.to_owned()]));
+                }
+                Renewed::EndpointTaken => {
+                    let error = "endpoint: expected one that no other subscription of the tenant has, found one that has another";
                     refused.push((number, vec![error.to_owned()]));
                 }
                 Renewed::TokenEnded | Renewed::TagsNotPermitted => {
@@ -203,6 +209,7 @@ mod tests {
 
     struct Import {
         store: Memory,
+        same_endpoint: SameEndpoint,
         checkpoint: Checkpoint<Imported>,
         _folder: tempfile::TempDir,
     }
@@ -213,12 +220,24 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("checkpoint.json");
             let checkpoint = Checkpoint::begin(&path, &of, System.now(), Imported::default());
-            Self { store: Memory::default(), checkpoint, _folder: folder }
+            Self {
+                store: Memory::default(),
+                same_endpoint: SameEndpoint::Replace,
+                checkpoint,
+                _folder: folder,
+            }
         }
 
         async fn run(&mut self, text: &str) -> Result<(), Failure> {
             let lines = Lines::new(text.as_bytes(), document::MOST_BYTES);
-            let work = Importing::new(&self.store, lines, reader(), 8, &self.checkpoint.progress)?;
+            let work = Importing::new(
+                &self.store,
+                lines,
+                reader(),
+                self.same_endpoint,
+                8,
+                &self.checkpoint.progress,
+            )?;
             let rate = Rate::parse("1000000/s").expect("a rate");
             resumable::run(work, &mut self.checkpoint, rate, |_| Ok(())).await
         }
@@ -258,6 +277,17 @@ mod tests {
         import.run(&all).await.expect("it continues");
         assert_eq!(import.counts(), ((71, 0, 0), 71, 71));
         assert!(matches!(import.run(&all.replacen("s0", "s9", 1)).await, Err(Failure::Input(_))));
+    }
+
+    #[tokio::test]
+    async fn a_line_with_the_endpoint_of_another_id_replaces_it_or_is_refused() {
+        let text = [line("a", "1"), line("b", "1")].join("\n");
+        for (same_endpoint, counts) in [(SameEndpoint::Replace, (2, 0, 0)), (SameEndpoint::Refuse, (1, 0, 1))]
+        {
+            let mut import = Import { same_endpoint, ..Import::new() };
+            import.run(&text).await.expect("it runs");
+            assert_eq!(import.counts(), (counts, 2, 1), "{same_endpoint:?}");
+        }
     }
 
     #[tokio::test]

@@ -10,12 +10,15 @@
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
 //! | `moved_at` | web push | when another endpoint was last submitted for it |
 //! | `authorized_at` | web push | when a sender last decided on it; 0.1.0 wrote none |
+//! | `ends_at`, `took_over_at` | web push | from when on its browser does not hold it; when it got another subscription's endpoint |
+//! | `holds` | web push | that the row of its endpoint names it (see `holder`) |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
 //!
-//! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `endpoint_hash`, `deleted_at`, and `expires_at`. It
+//! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `endpoint_hash`, `deleted_at`, and `expires_at`; one
+//! that another replaced has no `endpoint_hash`. It
 //! proves the deletion for half a year, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key, cleanup
 //! removes nothing, it is not counted, and the index of failing webhooks does not have it.
 
@@ -77,6 +80,8 @@ pub(super) fn write<'k>(
             add("last_seen_at", subscription.last_seen_at.map(ms));
             add("moved_at", subscription.moved_at.map(ms));
             add("authorized_at", subscription.authorized_at.map(ms));
+            add("ends_at", subscription.ends_at.map(ms));
+            add("took_over_at", subscription.took_over_at.map(ms));
             let tags: Vec<AttributeValue> = subscription.tags.iter().map(|tag| s(tag.as_str())).collect();
             add("tags", (!tags.is_empty()).then_some(AttributeValue::L(tags)));
             if let Some(Consent { at, prompt_version, action, origin }) = &subscription.consent {
@@ -145,18 +150,27 @@ pub(super) fn read<'k>(
         created_at: item.time("created_at"),
         moved_at: item.time("moved_at"),
         authorized_at: item.time("authorized_at"),
+        ends_at: item.time("ends_at"),
+        took_over_at: item.time("took_over_at"),
     }))
 }
 
 pub(super) fn tombstone(key: &SubscriptionKey, hash: &EndpointHash, deleted_at: Timestamp) -> Item {
+    let mut item = replaced(key, deleted_at);
+    item.insert("endpoint_hash".to_owned(), s(hash.as_str()));
+    item
+}
+
+/// What is left of a subscription whose endpoint another one has now. Only a holder of the key that endpoints are hashed with could add
+/// the hash, and an operator who imports is none.
+pub(super) fn replaced(key: &SubscriptionKey, at: Timestamp) -> Item {
     attributes::item([
         ("pk", s(key.to_string())),
         ("tenant", s(key.tenant.as_str())),
         ("id", s(key.id.as_str())),
         ("state", s(DELETED)),
-        ("endpoint_hash", s(hash.as_str())),
-        ("deleted_at", ms(deleted_at)),
-        ("expires_at", expiry(deleted_at.plus(TOMBSTONE_KEPT))),
+        ("deleted_at", ms(at)),
+        ("expires_at", expiry(at.plus(TOMBSTONE_KEPT))),
     ])
 }
 
@@ -168,7 +182,7 @@ pub(super) fn deleted_at(item: &Item) -> Option<Timestamp> {
 /// `None` if the item is no tombstone.
 pub(super) fn read_tombstone(item: &Item) -> Option<Found> {
     item.text("state").filter(|state| *state == DELETED)?;
-    let endpoint_hash = EndpointHash::parse(item.text("endpoint_hash")?)?;
+    let endpoint_hash = item.text("endpoint_hash").and_then(EndpointHash::parse);
     Some(Found::Deleted { endpoint_hash, at: item.time("deleted_at")? })
 }
 
