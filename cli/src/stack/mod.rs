@@ -53,6 +53,11 @@ impl TargetArgs {
     }
 
     async fn find(&self) -> Result<Target, TargetError> {
+    /// The same for a stack that was found before; the error is in words.
+    pub(crate) async fn found(&self) -> Result<Target, String> {
+        self.find().await.map_err(|error| error.to_string())
+    }
+
         if let Some(name) = &self.stack {
             return aws::deployed(name, self.region.as_deref(), self.profile.as_deref()).await;
         }

@@ -68,6 +68,10 @@ pub(crate) enum TargetError {
     #[cfg(feature = "local")]
     #[error("the stack {name} cannot be used: {found}")]
     Lost { name: String, found: String },
+    /// The emulator of the stack that was meant has ended.
+    #[cfg(feature = "local")]
+    #[error(transparent)]
+    Ended(crate::local::LocalError),
     #[cfg(feature = "local")]
     #[error("the local stacks cannot be read")]
     Local(#[source] crate::local::LocalError),

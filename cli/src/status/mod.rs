@@ -22,8 +22,9 @@ use self::{delivery::Standing, listing::ByState};
 use crate::{
     arguments,
     failure::Failure,
+    init_errors,
     stack::{Target, TargetArgs},
-    terminal::{print, print_lines},
+    terminal::{print, print_lines, say},
     when::When,
 };
 
@@ -144,11 +145,15 @@ impl Status {
                 let delivery = Delivery { id, tenant, json, target: target.resolve().await? };
                 match wait {
                     Some(seconds) => delivery.wait(seconds).await,
-                    None => delivery.show(delivery.standing().await?.as_ref()),
+                    None => {
+                        let standing = delivery.standing().await?;
+                        delivery.say_init_errors(standing.as_ref()).await;
+                        delivery.show(standing.as_ref())
+                    }
                 }
             }
             // The arguments require both unless it is the summary.
-            (_, None) | (None, _) => summary::run(&target.resolve().await?, watch, json, all).await,
+            (_, None) | (None, _) => summary::run(&target, watch, json, all).await,
         }
     }
 }
@@ -183,6 +188,7 @@ impl Delivery {
     /// Reads until the delivery has ended, and leaves the last state in `last`.
     async fn ended(&self, last: &mut Option<Standing>) -> Result<(), Failure> {
         let mut pause = FIRST_PAUSE;
+                self.say_init_errors(last.as_ref()).await;
         loop {
             *last = self.standing().await?.or(last.take());
             if last.as_ref().is_some_and(Standing::is_final) {
@@ -202,6 +208,15 @@ impl Delivery {
                     "the delivery {}#{} is unknown:\n  no worker has received it yet, it was never sent, or has expired",
                     self.tenant, self.id
                 )));
+    /// Says first why a delivery that has not ended makes no progress: its function cannot start.
+    async fn say_init_errors(&self, standing: Option<&Standing>) {
+        if standing.is_none_or(|standing| !standing.is_final()) {
+            // Who may not read the logs still sees the delivery.
+            let errors = init_errors::recent(&self.target, System.now()).await.unwrap_or_default();
+            errors.iter().for_each(|error| say(&error.in_words()));
+        }
+    }
+
             }
         }
         Ok(())

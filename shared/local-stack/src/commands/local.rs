@@ -218,7 +218,11 @@ impl Status {
                  removes it"
             ));
         }
-        if running.is_empty() && abandoned.is_empty() {
+        let state = self.state_dir.as_deref();
+        let ended: Vec<Known> =
+            local::ended(state)?.into_iter().filter(|it| !abandoned.contains(&it.name)).collect();
+        ended.iter().for_each(|known| say(&local::of_ended(known, state).to_string()));
+        if running.is_empty() && abandoned.is_empty() && ended.is_empty() {
             say("no stack is up");
         }
         Ok(())
