@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{arguments, failure::Failure, input, stack::OnStack, terminal::say};
 
-/// Stores a subscription, or replaces the one with the same id
+/// Stores a subscription, or replaces the one with the same id and of the same kind
 ///
 /// FILE holds what a browser returns: JSON.stringify(subscription), that is {"endpoint", "keys": {"p256dh", "auth"}}. Messages that
 /// name the id in `to.subscription` are then sent there.
@@ -43,6 +43,9 @@ pub(crate) struct Put {
     /// The VAPID key that the browser subscribed with [default: the default key]
     #[arg(long, value_name = "ID", value_parser = arguments::vapid_key)]
     vapid_key_id: Option<VapidKeyId>,
+    /// Replace a subscription of the other kind, a webhook's receiver by a browser or a browser by one
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     on: OnStack,
 }
@@ -63,6 +66,9 @@ impl Put {
         target.vapid_key_id = self.vapid_key_id.take().or(target.vapid_key_id);
         let subscription = Subscription::new(self.which.key(), Recipient::WebPush(target));
         let store = self.on.target().await?.subscriptions().await?;
+        if !self.replace {
+            is_of_same_kind(&subscription, &store).await?;
+        }
         let is_new = store.put(&subscription, System.now()).await?;
         self.print(&subscription, is_new, None, None)
     }
@@ -89,6 +95,9 @@ impl Put {
         };
         let recipient = Recipient::Webhook(WebhookTarget { endpoint, secrets, headers });
         let subscription = Subscription { terms, ..Subscription::new(key, recipient) };
+        if !self.replace {
+            is_of_same_kind(&subscription, &store).await?;
+        }
         let now = System.now();
         let is_new = match policy {
             Some(policy) => store.put_with_policy(&subscription, &policy, now).await?,
@@ -114,6 +123,23 @@ impl Put {
         note.into_iter().for_each(say);
         Ok(())
     }
+}
+
+/// Refuses to replace a receiver with its secrets by a browser, or a browser by a receiver: it is a mistaken id.
+async fn is_of_same_kind(subscription: &Subscription, store: &DynamoSubscriptions) -> Result<(), Failure> {
+    let Some(before) = store.get(&subscription.key).await? else { return Ok(()) };
+    let kind = |recipient: &Recipient| match recipient {
+        Recipient::WebPush(_) => "a browser",
+        Recipient::Webhook(_) => "a webhook's receiver",
+    };
+    let (before, after) = (kind(&before.recipient), kind(&subscription.recipient));
+    if before == after {
+        return Ok(());
+    }
+    let key = &subscription.key;
+    Err(Failure::input(format!(
+        "--id: {key} is {before}, and FILE has {after}: choose another id, or pass --replace to store it in its place"
+    )))
 }
 
 /// The secrets of a receiver that is stored with the same address.
