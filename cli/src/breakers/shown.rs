@@ -1,4 +1,4 @@
-//! An origin, or one recipient there, as it is shown: a row of a table, a few lines in a narrow terminal, or JSON.
+//! An origin, or one recipient there, as it is shown: a row of a table, or JSON.
 
 use redial_core::{
     endpoint::Origin,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     duration::whole,
     parked::{Lines, Waiting},
-    table::{Column, Table},
+    table::{Column, Narrow, Table},
 };
 
 const HEADINGS: [&str; 10] = [
@@ -166,8 +166,7 @@ impl Row {
     }
 }
 
-/// A table, or, where that has no room in the terminal's width, a few lines for each origin; below it where providers in trouble say what
-/// is wrong.
+/// A table, with fewer columns where the terminal is narrow; below it where providers in trouble say what is wrong.
 pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
     let mut lines = rows_in(rows, now, terminal);
     let mut pages: Vec<&str> = rows.iter().filter_map(Row::status_page).collect();
@@ -176,32 +175,20 @@ pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Ve
     lines
 }
 
+/// A row is one line. What says least of an origin in trouble goes first; JSON has everything.
 fn rows_in(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
     let column = |heading| match heading {
-        "ATTEMPTS" | "FAILURES" | "LIMITED" | "PACE" | "WAITING" => Column::number(heading),
+        "PROVIDER" => Column::text(heading).narrowed(1, Narrow::LeaveOut),
+        "LOOKED AT" => Column::text(heading).narrowed(2, Narrow::LeaveOut),
+        "LIMITED" => Column::number(heading).narrowed(3, Narrow::LeaveOut),
+        "PACE" => Column::number(heading).narrowed(4, Narrow::LeaveOut),
+        "ORIGIN" => Column::text(heading).narrowed(5, Narrow::CutStart),
+        "PHASE" => Column::text(heading).narrowed(6, Narrow::CutEnd),
+        "ATTEMPTS" | "FAILURES" | "WAITING" => Column::number(heading),
         _ => Column::text(heading),
     };
-    let table = Table::new(HEADINGS.map(column)).with(rows.iter().map(|row| row.cells(now))).lines();
-    let longest = table.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-    if terminal.is_none_or(|terminal| longest <= terminal) {
-        return table;
-    }
-    rows.iter().flat_map(|row| in_words(&row.cells(now))).collect()
-}
-
-fn in_words(cells: &[String; HEADINGS.len()]) -> [String; 4] {
-    let [origin, provider, phase, when, attempts, failures, limited, pace, waiting, looked_at] = cells;
-    let when = match (when.strip_prefix("in "), when.strip_suffix(" ago")) {
-        (Some(left), _) => format!(", {left} left"),
-        (None, Some(past)) => format!(", for {past}"),
-        (None, None) => String::new(),
-    };
-    [
-        origin.clone(),
-        format!("  {provider}, {phase}{when}"),
-        format!("  {attempts} attempts, {failures} failures, {limited} limited"),
-        format!("  pace {pace}, {waiting} waiting, looked at {looked_at}"),
-    ]
+    let table = Table::new(HEADINGS.map(column)).within(terminal);
+    table.with(rows.iter().map(|row| row.cells(now))).lines()
 }
 
 /// The one recipient that it is about; null: it is about an origin.
@@ -301,22 +288,17 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_gets_a_few_lines_for_each() {
+    fn a_narrow_terminal_gets_fewer_columns_and_one_line_for_each() {
         let shown = lines(&rows(), now(), Some(80));
         assert_eq!(
-            shown[..8],
+            shown[..4],
             [
-                "https://fcm.googleapis.com",
-                "  fcm, open, 24s left",
-                "  0 attempts, 0 failures, 0 limited",
-                "  pace -, ≥3 waiting, looked at 2s ago",
-                "https://updates.push.services.mozilla.com",
-                "  mozilla, ramping, for 18s",
-                "  4812 attempts, 31 failures, 7 limited",
-                "  pace 312/s, 0 waiting, looked at 1s ago",
+                "ORIGIN                         PHASE    UNTIL/SINCE  ATTEMPTS  FAILURES  WAITING",
+                "https://fcm.googleapis.com     open     in 24s              0         0       ≥3",
+                "…es.push.services.mozilla.com  ramping  18s ago          4812        31        0",
+                "https://partner.example:8443   closed   -                   0         0        0",
             ]
         );
-        assert_eq!(shown[9], "  other, closed");
     }
 
     #[test]
