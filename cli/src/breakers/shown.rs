@@ -35,6 +35,8 @@ pub(crate) struct Row {
     is_for_one_tenant: bool,
     /// The attempts of the last five minutes.
     recent: Count,
+    /// Those that it was opened or paused for, unless it is closed or that was done by hand.
+    judged: Option<Count>,
     /// The most attempts a second.
     pace: Option<f64>,
     /// The messages in the origin's lines; `None` if it is not known, and for a recipient, which has no line.
@@ -45,9 +47,12 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn of(circuit: impl Into<Circuit>, state: &OriginState, now: Timestamp) -> Self {
+        let phase = state.breaker().phase(now);
+        let judged = Some(state.judged).filter(|it| phase != Phase::Closed && it.failures + it.limited > 0);
         Self {
             circuit: circuit.into(),
-            phase: state.breaker().phase(now),
+            phase,
+            judged,
             is_for_one_tenant: state.is_for_one_tenant(),
             recent: state.five_minutes(now),
             pace: state.limit(now),
@@ -82,6 +87,15 @@ impl Row {
         let is_all_s = self.recipient().is_none() && !self.is_for_one_tenant;
         let is_in_trouble = !matches!(self.phase, Phase::Closed);
         self.provider().status_page().filter(|_| is_all_s && is_in_trouble)
+    }
+
+    /// What it was opened or paused for.
+    fn why(&self) -> Option<String> {
+        let Count { attempts, failures, limited, .. } = self.judged?;
+        let origin = self.origin().as_str();
+        Some(format!(
+            "{origin}: held back for {failures} failures and {limited} limited of {attempts} attempts"
+        ))
     }
 
     /// The one recipient that it is about.
@@ -120,6 +134,7 @@ impl Row {
             "attempts": self.recent.attempts,
             "failures": self.recent.failures,
             "limited": self.recent.limited,
+            "opened_for": self.judged.map(|it| json!({"attempts": it.attempts, "failures": it.failures, "limited": it.limited})),
             "retries": self.recent.retries,
             "held": self.recent.held,
             "pace_per_second": self.pace,
@@ -166,9 +181,10 @@ impl Row {
     }
 }
 
-/// A table, with fewer columns where the terminal is narrow; below it where providers in trouble say what is wrong.
+/// A table, with fewer columns where the terminal is narrow; below it what opened breakers, since the counts restart then, and where providers in trouble say what is wrong.
 pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
     let mut lines = rows_in(rows, now, terminal);
+    lines.extend(rows.iter().filter_map(Row::why));
     let mut pages: Vec<&str> = rows.iter().filter_map(Row::status_page).collect();
     pages.dedup();
     lines.extend(pages.into_iter().map(|page| format!("status page: {page}")));
@@ -253,6 +269,7 @@ mod tests {
                 phase,
                 is_for_one_tenant: false,
                 recent,
+                judged: None,
                 pace: None,
                 waiting: None,
                 looked_at,
@@ -310,7 +327,7 @@ mod tests {
                 "origin": "https://fcm.googleapis.com", "provider": "fcm", "phase": "open",
                 "status_page": "https://status.firebase.google.com",
                 "until": "2026-11-21T10:05:24.000Z", "since": null,
-                "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null,
+                "attempts": 0, "failures": 0, "limited": 0, "opened_for": null, "retries": 0, "held": 0, "pace_per_second": null,
                 "waiting": {"messages": 3, "at_least": true}, "for_one_tenant": false, "for_one_recipient": null,
                 "looked_at": "2026-11-21T10:04:58.000Z", "at": "2026-11-21T10:05:00.000Z",
             })
@@ -320,6 +337,16 @@ mod tests {
             (&json!("2026-11-21T10:04:42.000Z"), &json!(312.4))
         );
         assert_eq!((&closed["looked_at"], &closed["until"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
+    fn a_breaker_shows_the_failures_that_opened_it() {
+        let [mut open, ..] = rows();
+        open.judged = Some(Count { attempts: 60, failures: 31, limited: 2, ..Count::default() });
+        let shown = lines(std::slice::from_ref(&open), now(), Some(80));
+        let why = "https://fcm.googleapis.com: held back for 31 failures and 2 limited of 60 attempts";
+        assert_eq!(shown[2], why, "{shown:#?}");
+        assert_eq!(open.json(now())["opened_for"], json!({"attempts": 60, "failures": 31, "limited": 2}));
     }
 
     #[test]

@@ -142,7 +142,7 @@ async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> 
 pub(super) async fn run(args: &TargetArgs, watch: Option<u64>, json: bool, all: bool) -> Result<(), Failure> {
     let clears = watch.is_some() && !json && io::stdout().is_terminal();
     let mut target = args.resolve().await?;
-    let (mut is_first, mut was_lost) = (true, false);
+    let (mut is_first, mut was_lost, mut last) = (true, false, Vec::new());
     loop {
         let mut summary = Summary::read(&target, all, System.now()).await;
         if summary.lost.is_some() {
@@ -158,10 +158,19 @@ pub(super) async fn run(args: &TargetArgs, watch: Option<u64>, json: bool, all: 
             } else {
                 // The cursor stands on a line of its own.
                 let most = if clears { height().map(|rows| rows.saturating_sub(1)) } else { None };
-                let text = shown(&summary.lines(width(), most).join("\n"), &io::stdout()).into_owned();
-                // In a file or a pipe, an empty line stands between two. What was seen last stays above a loss.
-                let before = if clears && summary.lost.is_none() { CLEAR } else { "\n" };
-                if is_first && before != CLEAR { text } else { format!("{before}{text}") }
+                let mut lines = summary.lines(width(), most);
+                if clears && summary.lost.is_some() {
+                    // What was seen last stays below a loss.
+                    lines.push(String::new());
+                    lines.append(&mut last);
+                    lines.truncate(most.unwrap_or(usize::MAX));
+                } else {
+                    last.clone_from(&lines);
+                }
+                let text = shown(&lines.join("\n"), &io::stdout()).into_owned();
+                // In a file or a pipe, an empty line stands between two.
+                let before = if clears { CLEAR } else { "\n" };
+                if is_first && !clears { text } else { format!("{before}{text}") }
             };
             let has_reader = is_read(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))?;
             if !has_reader && watch.is_some() {
