@@ -22,7 +22,6 @@ pub mod cost;
 mod dead_letters;
 mod doctor;
 mod hash_key;
-mod init_errors;
 mod interrupt;
 mod limits;
 mod lines;

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     aws_error::{AwsError, classified},
-    init_errors,
+    tail::init_errors,
 };
 
 const REPAIR: &str = "repair what the reason names, and deploy the template again";

@@ -21,8 +21,10 @@ use super::{
 };
 use crate::{
     aws_error::{AwsError, classified},
-    init_errors::{self, InitError, Start},
-    tail::group,
+    tail::{
+        group,
+        init_errors::{self, InitError, Start},
+    },
 };
 
 /// How far back to look if the time of the last change is unknown.

@@ -22,8 +22,8 @@ use self::{delivery::Standing, listing::ByState};
 use crate::{
     arguments,
     failure::Failure,
-    init_errors,
     stack::{Target, TargetArgs},
+    tail::init_errors,
     terminal::{print, print_lines, say},
     when::When,
 };

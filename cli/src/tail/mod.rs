@@ -7,6 +7,7 @@
 mod event;
 mod filter;
 mod follow;
+pub(crate) mod init_errors;
 mod line;
 mod source;
 
@@ -24,13 +25,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::{
     filter::Filter,
     follow::{Follower, Unread},
+    init_errors::InitError,
     line::line,
     source::{Backoff, POLL},
 };
 use crate::{
     duration,
     failure::Failure,
-    init_errors::{self, InitError},
     interrupt::interrupted,
     stack::{Target, TargetArgs},
     terminal::{is_read, say, shown},
@@ -39,7 +40,7 @@ use crate::{
 /// How often it is looked whether functions start.
 const STARTS_PERIOD: Duration = Duration::from_secs(30);
 
-pub(crate) use self::source::{CloudWatchLogs, LogLine, group, groups};
+pub(crate) use self::source::{CloudWatchLogs, group, groups};
 
 /// Follows the functions' logs: a line for each attempt, change of a breaker, dead letter and internal error
 ///

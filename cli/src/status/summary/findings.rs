@@ -6,7 +6,7 @@ use super::{
     Summary,
     queues::{Depth, QUEUES, Queue},
 };
-use crate::{breakers::shown::Row, duration::whole, init_errors::InitError};
+use crate::{breakers::shown::Row, duration::whole, tail::init_errors::InitError};
 
 /// What is wrong: the most urgent first.
 pub(super) fn findings(summary: &Summary) -> Vec<String> {

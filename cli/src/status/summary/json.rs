@@ -9,7 +9,7 @@ use super::{
     queues::QUEUES,
     waits::DUE,
 };
-use crate::{aws_error::AwsError, init_errors::InitError};
+use crate::{aws_error::AwsError, tail::init_errors::InitError};
 
 impl Summary {
     pub(crate) fn to_json(&self) -> Value {

@@ -31,8 +31,8 @@ use crate::{
     aws_error::AwsError,
     breakers::shown::Row,
     failure::Failure,
-    init_errors::{self, InitError},
     stack::{Target, TargetArgs},
+    tail::init_errors::{self, InitError},
     terminal::{height, is_read, shown, width},
 };
 

@@ -16,7 +16,7 @@ use super::{
     queues::{Depth, QUEUES},
     waits::{self, Waits},
 };
-use crate::{aws_error::AwsError, breakers::shown::Row, init_errors::InitError};
+use crate::{aws_error::AwsError, breakers::shown::Row, tail::init_errors::InitError};
 
 fn now() -> Timestamp {
     Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")

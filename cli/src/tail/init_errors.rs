@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redial_core::time::Timestamp;
 
+use super::source::{CloudWatchLogs, LogLine, group};
 use crate::{
     aws_error::AwsError,
     stack::{Configuration, Target},
-    tail::{CloudWatchLogs, LogLine, group},
 };
 
 /// How far back a command looks that shows what happens now. A message that no worker took comes back within it.
