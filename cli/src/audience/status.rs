@@ -24,7 +24,7 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// the tag now, once. It reads all their rows: half a read unit for every 4 KiB, so about 500 units for 100,000 subscriptions with ids
 /// of 20 characters.
 ///
-/// Exit status 1: no such message was found.
+/// Exit status 1: no such message was found. --watch waits for one instead.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ Examples:
 pub(crate) struct Status {
     #[command(flatten)]
     which: Which,
-    /// Look again at this interval, until the message is not open any more
+    /// Look again at this interval, from before the message is opened until it is not open any more
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(WATCH_SECONDS))]
     watch: Option<u64>,
     /// Count the subscriptions that have the tag now
@@ -47,7 +47,10 @@ pub(crate) struct Status {
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let audiences = self.on.target().await?.audiences();
-        let mut shown = self.look(&audiences).await?;
+        let mut shown = match self.watch {
+            Some(seconds) => self.opened(&audiences, seconds).await?,
+            None => self.look(&audiences).await?,
+        };
         let bearing = match &shown.audience {
             Some(audience) if self.count => Some(audiences.count(&self.which.tenant, &audience.tag).await?),
             Some(_) | None => None,
@@ -67,6 +70,22 @@ impl Status {
             bar.finish_and_clear();
         }
         self.on.print(|| shown.to_json(bearing), || shown.lines(bearing))
+    }
+
+    /// Waits until there is something to show: a message opens at its deliver_at, or when a worker has received it.
+    async fn opened(&self, audiences: &DynamoAudiences, seconds: u64) -> Result<Shown, Failure> {
+        let mut is_said = false;
+        loop {
+            if let Some(standing) = audiences.standing(&self.which.key()).await? {
+                return Ok(Shown::new(standing, System.now()));
+            }
+            if !is_said {
+                let Which { id, tenant } = &self.which;
+                say(&format!("{id} of {tenant} was not opened yet: waiting for it; Ctrl-C ends that"));
+                is_said = true;
+            }
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+        }
     }
 
     async fn look(&self, audiences: &DynamoAudiences) -> Result<Shown, Failure> {

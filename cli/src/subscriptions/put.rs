@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{arguments, failure::Failure, input, stack::OnStack, terminal::say};
 
-/// Stores a subscription, or replaces the one with the same id
+/// Stores a subscription, or replaces the one with the same id and of the same kind
 ///
 /// FILE holds what a browser returns: JSON.stringify(subscription), that is {"endpoint", "keys": {"p256dh", "auth"}}. Messages that
 /// name the id in `to.subscription` are then sent there.
@@ -53,6 +53,9 @@ pub(crate) struct Put {
     /// the stack has it, in its parameter SameEndpoint]
     #[arg(long, value_name = "replace|refuse", value_parser = parse_same_endpoint)]
     same_endpoint: Option<SameEndpoint>,
+    /// Replace a subscription of the other kind, a webhook's receiver by a browser or a browser by one
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     on: OnStack,
 }
@@ -76,6 +79,9 @@ impl Put {
         let stack = self.on.target().await?;
         let same_endpoint = same_endpoint(&stack, self.same_endpoint).await?;
         let store = stack.subscriptions().await?;
+        if !self.replace {
+            is_of_same_kind(&subscription, &store).await?;
+        }
         match store.put_browser(&subscription, same_endpoint, System.now()).await? {
             Stored::EndpointTaken => Err(Failure::input(
                 "endpoint: expected one that no other subscription of the tenant has, found one that has another",
@@ -108,6 +114,9 @@ impl Put {
         };
         let recipient = Recipient::Webhook(WebhookTarget { endpoint, secrets, headers });
         let subscription = Subscription { terms, ..Subscription::new(key, recipient) };
+        if !self.replace {
+            is_of_same_kind(&subscription, &store).await?;
+        }
         let now = System.now();
         let is_new = match policy {
             Some(policy) => store.put_with_policy(&subscription, &policy, now).await?,
@@ -133,6 +142,23 @@ impl Put {
         note.into_iter().for_each(say);
         Ok(())
     }
+}
+
+/// Refuses to replace a receiver with its secrets by a browser, or a browser by a receiver: it is a mistaken id.
+async fn is_of_same_kind(subscription: &Subscription, store: &DynamoSubscriptions) -> Result<(), Failure> {
+    let Some(before) = store.get(&subscription.key).await? else { return Ok(()) };
+    let kind = |recipient: &Recipient| match recipient {
+        Recipient::WebPush(_) => "a browser",
+        Recipient::Webhook(_) => "a webhook's receiver",
+    };
+    let (before, after) = (kind(&before.recipient), kind(&subscription.recipient));
+    if before == after {
+        return Ok(());
+    }
+    let key = &subscription.key;
+    Err(Failure::input(format!(
+        "--id: {key} is {before}, and FILE has {after}: choose another id, or pass --replace to store it in its place"
+    )))
 }
 
 /// The secrets of a receiver that is stored with the same address.

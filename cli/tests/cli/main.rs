@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod first_message;
 mod help;
+mod init_errors;
 mod lines;
 mod local_access;
 mod local_stack;

@@ -47,7 +47,7 @@ use run::{Imported, Importing, check};
 /// FILE has one document a line: what a browser returns, {"endpoint", "keys"}, with the "id" that you send it by, "consent"
 /// {"at", "prompt_version", "action", "origin"}, and optionally "tags" and "vapid_key_id". Each line is validated: its
 /// endpoint must be on a push service that the stack may push to, its key on the curve. Refused lines are reported by
-/// number and field, without their values, and the others are stored.
+/// number and field, without their values, and the others are stored. Fifty refused lines in a row end it.
 ///
 /// The four --consent options set the consent of lines that have none. A subscription that is already stored is renewed:
 /// importing a file twice stores it once. A line whose endpoint is stored under another id of the tenant replaces that
@@ -65,7 +65,7 @@ pub(crate) struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The tenant that they belong to
-    #[arg(long, value_parser = arguments::tenant)]
+    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
     tenant: Tenant,
     /// Only validate the lines, and store nothing
     #[arg(long)]
@@ -143,7 +143,7 @@ impl Import {
             let bar = bar(lines, "checking");
             let (fit, refused) = check(&mut source, &reader, &bar)?;
             bar.finish_and_clear();
-            return self.print_check(fit, refused);
+            return self.print_check(fit, refused, lines);
         }
 
         let identity = self.identity(&target);
@@ -182,12 +182,16 @@ impl Import {
         Identity { stack: target.queues.retry.clone(), options: options.join(" ") }
     }
 
-    fn print_check(&self, fit: u64, refused: u64) -> Result<(), Failure> {
-        let lines = fit + refused;
+    fn print_check(&self, fit: u64, refused: u64, lines: u64) -> Result<(), Failure> {
+        let not_tried = lines.saturating_sub(fit + refused);
+        let rest = remainder(0, not_tried);
         self.on.print(
             || json!({"dry_run": true, "lines": lines, "to_be_stored": fit, "refused": refused}),
-            || vec![format!("{fit} of {lines} lines would be stored, {refused} refused")],
+            || vec![format!("{fit} of {lines} lines would be stored, {refused} refused{rest}")],
         )?;
+        if not_tried > 0 {
+            return Err(Failure::reported(&run::given_up()));
+        }
         if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 

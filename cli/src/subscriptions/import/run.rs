@@ -52,15 +52,39 @@ impl Progress for Imported {
     }
 }
 
-/// Counts the lines that would be stored and refused, and reports the latter. Nothing is written.
+/// After this number of refused lines in a row, the rest is not tried: the file is of another kind.
+pub(super) const MOST_REFUSED_IN_A_ROW: u32 = 50;
+
+/// How many lines in a row were refused.
+#[derive(Debug, Default)]
+struct InARow(u32);
+
+impl InARow {
+    /// Counts a line; whether these are too many.
+    fn count(&mut self, is_refused: bool) -> bool {
+        self.0 = if is_refused { self.0 + 1 } else { 0 };
+        self.0 >= MOST_REFUSED_IN_A_ROW
+    }
+}
+
+/// What is said if it ends because of them.
+pub(super) fn given_up() -> String {
+    format!(
+        "{MOST_REFUSED_IN_A_ROW} lines in a row were refused, and the rest was not tried: expected a file with one JSON document a line"
+    )
+}
+
+/// Counts the lines that would be stored and refused, and reports the latter, until too many in a row are. Nothing is written.
 pub(super) fn check<R: BufRead>(
     lines: &mut Lines<R>,
     reader: &Reader,
     bar: &ProgressBar,
 ) -> io::Result<(u64, u64)> {
-    let (mut fit, mut refused) = (0, 0);
+    let (mut fit, mut refused, mut in_a_row) = (0, 0, InARow::default());
     while let Some(document) = lines.document()? {
-        match read(reader, &document) {
+        let read = read(reader, &document);
+        let is_over = in_a_row.count(read.is_err());
+        match read {
             Ok(_) => fit += 1,
             Err(errors) => {
                 refused += 1;
@@ -68,6 +92,9 @@ pub(super) fn check<R: BufRead>(
             }
         }
         bar.inc(1);
+        if is_over {
+            break;
+        }
     }
     Ok((fit, refused))
 }
@@ -87,6 +114,7 @@ pub(super) struct Importing<'a, R, B> {
     reader: Reader,
     same_endpoint: SameEndpoint,
     at_once: usize,
+    refused_in_a_row: InARow,
     /// A line that belongs to the next batch, and the digest of the input up to it.
     kept_back: Option<(u64, Renewal, String)>,
 }
@@ -107,7 +135,8 @@ impl<'a, R: BufRead, B: SubscriptionBook> Importing<'a, R, B> {
             let cure = "pass that one, or --checkpoint with another file";
             return Err(Failure::input(format!("the input differs from {before}: {cure}")));
         }
-        Ok(Self { book, lines, reader, same_endpoint, at_once, kept_back: None })
+        let refused_in_a_row = InARow::default();
+        Ok(Self { book, lines, reader, same_endpoint, at_once, refused_in_a_row, kept_back: None })
     }
 }
 
@@ -117,6 +146,8 @@ pub(super) struct Batch {
     refused: Vec<(u64, Vec<String>)>,
     /// The number of its last line, and the digest of the input up to it.
     last: (u64, String),
+    /// Too many lines in a row are refused, and nothing follows.
+    is_over: bool,
 }
 
 impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
@@ -139,7 +170,9 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
             && let Some(document) = self.lines.document()?
         {
             let number = document.line;
-            match read(&self.reader, &document) {
+            let read = read(&self.reader, &document);
+            batch.is_over = self.refused_in_a_row.count(read.is_err());
+            match read {
                 Ok(renewal) if !keys.insert(renewal.key.clone()) => {
                     self.kept_back = Some((number, renewal, self.lines.digest()));
                     break;
@@ -148,13 +181,16 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
                 Err(errors) => batch.refused.push((number, errors)),
             }
             batch.last = (number, self.lines.digest());
+            if batch.is_over {
+                break;
+            }
         }
         let items = batch.renewals.len();
         Ok((items + batch.refused.len() > 0).then_some((batch, items)))
     }
 
     async fn apply(&mut self, batch: Batch, progress: &mut Imported, bar: &ProgressBar) -> Ended {
-        let Batch { renewals, mut refused, last } = batch;
+        let Batch { renewals, mut refused, last, is_over } = batch;
         let (book, same_endpoint) = (self.book, self.same_endpoint);
         let stored: Vec<(u64, Renewed)> = stream::iter(renewals)
             .map(|(number, renewal)| async move {
@@ -187,7 +223,7 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
         refused.iter().for_each(|(number, errors)| report(*number, errors, bar));
         progress.refused += refused.len() as u64;
         (progress.after, progress.digest) = last;
-        Ok(ControlFlow::Continue(()))
+        Ok(if is_over { ControlFlow::Break(given_up()) } else { ControlFlow::Continue(()) })
     }
 }
 
@@ -260,6 +296,17 @@ mod tests {
         assert_eq!((key, key.tenant.as_str()), (&last.key, "acme"));
         assert!(last.recipient.endpoint().expose().as_str().ends_with("/3"), "the later of two lines stays");
         assert_eq!((last.state.label(), last.last_seen_at), ("active", None));
+    }
+
+    #[tokio::test]
+    async fn a_file_of_another_kind_ends_the_import_after_fifty_lines() {
+        let mut import = Import::new();
+        let text = [vec![line("a", "1")], vec!["\u{0}PNG".to_owned(); 500]].concat().join("\n");
+        assert!(matches!(import.run(&text).await, Err(Failure::Reported)));
+        assert_eq!(import.counts(), ((1, 0, 50), 51, 1));
+        let mut lines = Lines::new(text.as_bytes(), document::MOST_BYTES);
+        let checked = check(&mut lines, &reader(), &ProgressBar::hidden()).expect("it reads");
+        assert_eq!(checked, (1, 50));
     }
 
     #[tokio::test]
