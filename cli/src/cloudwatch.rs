@@ -109,6 +109,11 @@ impl Points {
         self.0.last_key_value().map(|(_, value)| *value)
     }
 
+    /// The newest of the minutes that began at `since` or later.
+    pub(crate) fn latest_since(&self, since: Timestamp) -> Option<f64> {
+        self.0.range(since..).next_back().map(|(_, value)| *value)
+    }
+
     /// The sum over the minutes that began at `since` or later; `None` if there is none.
     pub(crate) fn sum_since(&self, since: Timestamp) -> Option<f64> {
         let values: Vec<f64> = self.0.range(since..).map(|(_, value)| *value).collect();

@@ -1,6 +1,7 @@
 //! `redial audience`: messages to all subscriptions with a tag.
 
 mod cancel;
+mod outcomes;
 mod progress;
 mod recipient;
 mod status;
@@ -14,6 +15,7 @@ subcommands! {
     #[command(after_help = "\
 Examples:
   redial audience status autumn-2026 --tenant acme --watch 5
+  redial audience status autumn-2026 --tenant acme --outcomes
   redial audience recipient autumn-2026 s-4711 --tenant acme
   redial audience cancel autumn-2026 --tenant acme")]
     Audiences { Status(status::Status), Recipient(recipient::Recipient), Cancel(cancel::Cancel) }

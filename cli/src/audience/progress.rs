@@ -10,6 +10,7 @@ use redial_core::{
 };
 use serde_json::{Value, json};
 
+use super::outcomes::Outcomes;
 use crate::{arguments, failure::Failure};
 
 #[derive(Debug, Args)]
@@ -90,7 +91,7 @@ impl Shown {
     }
 
     /// `bearing` is the number of subscriptions with the tag, if it was counted.
-    pub(super) fn lines(&self, bearing: Option<u64>) -> Vec<String> {
+    pub(super) fn lines(&self, bearing: Option<u64>, outcomes: Option<&Outcomes>) -> Vec<String> {
         let run = &self.standing.run;
         let moment = |at: Timestamp| at.to_rfc3339_seconds();
         let tag = self.audience.as_ref().map_or_else(
@@ -106,10 +107,11 @@ impl Shown {
         ];
         lines.extend(run.cancelled_at.map(|at| format!("cancelled   {}", moment(at))));
         lines.extend(bearing.map(|bearing| format!("with tag    {bearing}")));
+        lines.extend(outcomes.map(|outcomes| format!("outcomes    {}", outcomes.line())));
         lines
     }
 
-    pub(super) fn to_json(&self, bearing: Option<u64>) -> Value {
+    pub(super) fn to_json(&self, bearing: Option<u64>, outcomes: Option<&Outcomes>) -> Value {
         let run = &self.standing.run;
         let audience = self.audience.as_ref();
         json!({
@@ -123,6 +125,7 @@ impl Shown {
             "tag": audience.map(|it| &it.tag),
             "rate": audience.and_then(|it| it.rate).map(|rate| rate.to_string()),
             "bearing": bearing,
+            "outcomes": outcomes.map(Outcomes::to_json),
             "lane": run.lane.label(),
             "opened_at": run.opened_at.to_rfc3339_seconds(),
             "kept_until": run.kept_until.to_rfc3339_seconds(),
@@ -184,10 +187,10 @@ mod tests {
     #[test]
     fn the_payload_is_not_shown() {
         let it = shown(5, true, "2026-11-21T10:05:30Z");
-        let lines = it.lines(Some(60));
+        let lines = it.lines(Some(60), None);
         assert_eq!(lines[0], "cancelled: 48 recipients, 5 of 16 parts done");
         assert!(lines.contains(&"tag         news, at 500/s".to_owned()), "{lines:?}");
-        let json = it.to_json(None);
+        let json = it.to_json(None, None);
         assert_eq!(
             (&json["id"], &json["parts_done"], &json["bearing"], &json["rate"]),
             (&json!("n1"), &json!(5), &Value::Null, &json!("500/s"))

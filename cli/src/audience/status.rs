@@ -5,7 +5,10 @@ use indicatif::ProgressBar;
 use redial_adapters::{audiences_dynamo::DynamoAudiences, system::System};
 use redial_engine::ports::Clock as _;
 
-use super::progress::{Shown, State, Which};
+use super::{
+    outcomes::Outcomes,
+    progress::{Shown, State, Which},
+};
 use crate::{
     failure::Failure,
     stack::OnStack,
@@ -24,12 +27,18 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// the tag now, once. It reads all their rows: half a read unit for every 4 KiB, so about 500 units for 100,000 subscriptions with ids
 /// of 20 characters.
 ///
+/// --outcomes adds how many recipients it was sent to, failed for, were gone, expired or were cancelled, how many are under way, and how many
+/// acknowledged it, once, at the end. It reads the entry of each recipient, at least a read unit each; of a message that is sent by the page
+/// (AudiencePages) only the pages, two units for 100 recipients, the entries of those that did not accept it at once, and an
+/// acknowledgement's unit for each. Without pages, recipients are those that have the tag now: who lost it since is not counted.
+///
 /// Exit status 1: no such message was found. --watch waits for one instead.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial audience status autumn-2026 --tenant acme
   redial audience status autumn-2026 --tenant acme --watch 5 --count
+  redial audience status autumn-2026 --tenant acme --outcomes
   redial audience status autumn-2026 --tenant acme --json | jq .recipients")]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -40,13 +49,17 @@ pub(crate) struct Status {
     /// Count the subscriptions that have the tag now
     #[arg(long)]
     count: bool,
+    /// Count what became of the recipients
+    #[arg(long)]
+    outcomes: bool,
     #[command(flatten)]
     on: OnStack,
 }
 
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let audiences = self.on.target().await?.audiences();
+        let target = self.on.target().await?;
+        let audiences = target.audiences();
         let mut shown = match self.watch {
             Some(seconds) => self.opened(&audiences, seconds).await?,
             None => self.look(&audiences).await?,
@@ -60,7 +73,7 @@ impl Status {
             let mut last = String::new();
             while shown.state == State::Open {
                 if self.on.json {
-                    print(&shown.to_json(bearing).to_string())?;
+                    print(&shown.to_json(bearing, None).to_string())?;
                 } else {
                     last = update(&bar, &shown, &last);
                 }
@@ -69,7 +82,14 @@ impl Status {
             }
             bar.finish_and_clear();
         }
-        self.on.print(|| shown.to_json(bearing), || shown.lines(bearing))
+        let outcomes = if self.outcomes {
+            let tag = shown.audience.as_ref().map(|audience| &audience.tag);
+            Some(Outcomes::read(&target, &shown.standing.run, tag, System.now()).await?)
+        } else {
+            None
+        };
+        self.on
+            .print(|| shown.to_json(bearing, outcomes.as_ref()), || shown.lines(bearing, outcomes.as_ref()))
     }
 
     /// Waits until there is something to show: a message opens at its deliver_at, or when a worker has received it.

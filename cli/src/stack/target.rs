@@ -179,9 +179,17 @@ impl Target {
     }
 
     pub(crate) async fn subscriptions(&self) -> Result<DynamoSubscriptions, TargetError> {
+        Ok(self.subscriptions_with(Some(self.webhook_keys().await?)))
+    }
+
+    /// Those that show no webhook's secrets and headers, and store none.
+    pub(crate) fn subscriptions_without_secrets(&self) -> DynamoSubscriptions {
+        self.subscriptions_with(None)
+    }
+
+    fn subscriptions_with(&self, keys: Option<WebhookKeys>) -> DynamoSubscriptions {
         let control = DynamoControl::new(self.dynamodb(), self.tables.control.clone());
         let (table, audiences) = (self.tables.subscriptions.clone(), self.tables.audiences.clone());
-        let keys = self.webhook_keys().await?;
-        Ok(DynamoSubscriptions::new(self.dynamodb(), table, audiences, control, keys))
+        DynamoSubscriptions::new(self.dynamodb(), table, audiences, control, keys)
     }
 }

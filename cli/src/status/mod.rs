@@ -62,7 +62,7 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// --summary shows the messages that wait, are in flight and are delayed on each queue of both lanes, and the age of the oldest;
 /// parked messages, by when they are due, LATE those that are more than two minutes overdue, and ORIGIN those that an open
 /// breaker holds back until their origin may be sent to again (`redial breakers list` shows them by origin); what was sent and
-/// failed in the last five minutes, as a whole and by lane; and the breaker and pace of each origin, with the attempts that
+/// failed in the last five minutes, or since --since, as a whole, dead letters among it, and by lane; and the breaker and pace of each origin, with the attempts that
 /// workers reported in the last five minutes: they report few of a healthy origin, and the count starts again when a breaker
 /// opens or closes. The first line has the findings. It only reads, and reports what you may not read with the missing permission.
 ///
@@ -83,6 +83,7 @@ Examples:
   redial status --state retrying --tenant acme --since 1h
   redial status --state failed --tenant acme --tag order --json | jq -r .id
   redial status --summary --watch 10
+  redial status --summary --since 1h
   redial status --summary --json --stack redial | jq '.ok, .findings'")]
 pub(crate) struct Status {
     /// The delivery's id
@@ -106,8 +107,9 @@ pub(crate) struct Status {
     /// List the deliveries in this state instead of one: retrying, parked, deferred, gone, expired, failed, failed_no_retries or cancelled
     #[arg(long, value_name = "STATE", value_parser = states(), hide_possible_values = true, conflicts_with_all = ["id", "wait"])]
     state: Option<Filter>,
-    /// That came to their state at or after: a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z [default: 1d]
-    #[arg(long, value_name = "AGO|TIME", value_parser = When::parse, requires = "state")]
+    /// That came to their state at or after: a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z [default: 1d]. With
+    /// --summary, from when on to count what was sent and failed [default: 5m]
+    #[arg(long, value_name = "AGO|TIME", value_parser = When::parse, conflicts_with_all = ["id", "wait"])]
     since: Option<When>,
     /// Whose messages have this tag; may be repeated, then all of them
     #[arg(long, value_name = "TAG", requires = "state", value_parser = arguments::tag)]
@@ -167,7 +169,11 @@ impl Status {
                 }
             }
             // The arguments require both unless it is the summary.
-            (_, None) | (None, _) => summary::run(&target, watch, json, all).await,
+            (_, None) | (None, _) => {
+                let shown = summary::Shown { since, watch, json, all };
+                shown.since(System.now())?;
+                summary::run(&target, shown).await
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `redial subscriptions list --failing | enable`: webhooks that fail, and webhooks that are switched on again.
+//! Webhooks that fail, `redial subscriptions list --failing`, and webhooks that are switched on again, `redial subscriptions enable`.
 
 use clap::Args;
 use redial_adapters::system::System;
@@ -13,31 +13,10 @@ use serde_json::json;
 use crate::{
     arguments,
     failure::Failure,
-    stack::OnStack,
+    stack::{OnStack, Target},
     table::{Column, Table},
-    terminal::say,
+    terminal::{self, print_lines, say},
 };
-
-/// Lists a tenant's webhooks that fail or are disabled, those first that have failed longest
-///
-/// Failures are counted until the next success. A receiver that answers 410 is disabled at once; one that has failed for
-/// five days without a success is disabled by the next message that fails for good, or the next failed probe of a
-/// breaker. Messages to it are then dead letters, endpoint_disabled, until `redial subscriptions enable`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  redial subscriptions list --failing --tenant acme
-  redial subscriptions list --failing --tenant acme --json | jq -r '.subscriptions[] | select(.state == \"disabled\") | .id'")]
-pub(crate) struct List {
-    /// Those that fail or are disabled: there is no other list
-    #[arg(long, required = true)]
-    failing: bool,
-    /// The tenant
-    #[arg(long, value_parser = arguments::tenant)]
-    tenant: Tenant,
-    #[command(flatten)]
-    on: OnStack,
-}
 
 /// Enables a subscription that was disabled for any reason
 ///
@@ -58,38 +37,40 @@ pub(crate) struct Enable {
     on: OnStack,
 }
 
-impl List {
-    pub(crate) async fn run(self) -> Result<(), Failure> {
-        let store = self.on.target().await?.subscriptions().await?;
-        let failing = store.failing(&self.tenant).await?;
-        if failing.is_empty() && !self.on.json {
-            say(&format!("no failing webhooks of {}", self.tenant));
-            return Ok(());
-        }
-        let json_of = |it: &Subscription| {
-            json!({
-                "tenant": it.key.tenant.as_str(),
-                "id": it.key.id.as_str(),
-                "state": it.state.label(),
-                "origin": it.recipient.endpoint().origin().as_str(),
-                "failures": it.health.failures,
-                "failing_since": it.health.failing_since.map(Timestamp::to_rfc3339),
-            })
-        };
-        let row = |it: &Subscription| {
-            [
-                it.key.id.to_string(),
-                it.state.label().to_owned(),
-                it.health.failures.to_string(),
-                it.health.failing_since.map(Timestamp::to_rfc3339).unwrap_or_default(),
-                it.recipient.endpoint().origin().as_str().to_owned(),
-            ]
-        };
-        let [id, state, since, receiver] = ["ID", "STATE", "SINCE", "RECEIVER"].map(Column::text);
-        let columns = [id, state, Column::number("FAILURES"), since, receiver];
-        let json = || json!({"subscriptions": failing.iter().map(json_of).collect::<Vec<_>>()});
-        self.on.print(json, || Table::new(columns).with(failing.iter().map(row)).lines())
+/// Prints a tenant's webhooks that fail or are disabled, those first that have failed longest.
+pub(super) async fn print(target: &Target, tenant: &Tenant, as_json: bool) -> Result<(), Failure> {
+    let store = target.subscriptions().await?;
+    let failing = store.failing(tenant).await?;
+    let json_of = |it: &Subscription| {
+        json!({
+            "tenant": it.key.tenant.as_str(),
+            "id": it.key.id.as_str(),
+            "state": it.state.label(),
+            "origin": it.recipient.endpoint().origin().as_str(),
+            "failures": it.health.failures,
+            "failing_since": it.health.failing_since.map(Timestamp::to_rfc3339),
+        })
+    };
+    if as_json {
+        let all: Vec<_> = failing.iter().map(json_of).collect();
+        return Ok(terminal::print(&json!({"subscriptions": all}).to_string())?);
     }
+    if failing.is_empty() {
+        say(&format!("no failing webhooks of {tenant}"));
+        return Ok(());
+    }
+    let row = |it: &Subscription| {
+        [
+            it.key.id.to_string(),
+            it.state.label().to_owned(),
+            it.health.failures.to_string(),
+            it.health.failing_since.map(Timestamp::to_rfc3339).unwrap_or_default(),
+            it.recipient.endpoint().origin().as_str().to_owned(),
+        ]
+    };
+    let [id, state, since, receiver] = ["ID", "STATE", "SINCE", "RECEIVER"].map(Column::text);
+    let columns = [id, state, Column::number("FAILURES"), since, receiver];
+    Ok(print_lines(Table::new(columns).with(failing.iter().map(row)).lines())?)
 }
 
 impl Enable {

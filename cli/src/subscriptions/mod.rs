@@ -1,9 +1,11 @@
 //! `redial subscriptions`: those of browsers and of webhooks' receivers.
 
+mod delete;
 mod document;
 mod failing;
 mod get;
 mod import;
+mod list;
 mod put;
 mod variables;
 mod which;
@@ -11,19 +13,22 @@ mod which;
 pub(crate) use which::Which;
 
 subcommands! {
-    /// Stores, imports and shows the subscriptions of browsers and of webhooks' receivers
+    /// Stores, imports, lists, shows and deletes the subscriptions of browsers and of webhooks' receivers
     #[command(after_help = "\
 Examples:
   redial subscriptions put --tenant acme --id s1 subscription.json
   redial subscriptions import --tenant acme subscriptions.ndjson
   redial subscriptions get --tenant acme --id s1
+  redial subscriptions list --tenant acme --tag news
   redial subscriptions list --failing --tenant acme
-  redial subscriptions enable hooks --tenant acme")]
+  redial subscriptions enable hooks --tenant acme
+  redial subscriptions delete s1 --tenant acme")]
     Subscriptions {
         Put(put::Put),
         Import(Box<import::Import>),
         Get(get::Get),
-        List(failing::List),
+        List(Box<list::List>),
         Enable(failing::Enable),
+        Delete(delete::Delete),
     }
 }

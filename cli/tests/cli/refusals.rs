@@ -39,9 +39,12 @@ const ON_A_STACK: &str = "
     status: d1 --state retrying --tenant acme | --state retrying --tenant acme --summary
     status: --state retrying --tenant acme --since soon | --since 1h --tenant acme
     status: --state retrying --tenant acme --limit 0 | --state retrying --tenant _unknown
+    status: --summary --since 5s | --summary --since 16d => --since: expected a time from 1m to 15d ago
     status: --summary --wait 5 | --summary --watch 0 | d1 --tenant acme --watch 5 | d1 --tenant acme --all
-    subscriptions: list --tenant acme | list --failing | list --failing --tenant Acme
-    subscriptions: enable --tenant acme | enable hooks
+    subscriptions: list --failing | list --failing --tenant Acme | list --tenant acme --state off
+    subscriptions: list --tag news | list --failing --tenant acme --tag news | list --after acme | list --all --limit 5
+    subscriptions: enable --tenant acme | enable hooks | delete --tenant acme | delete s1
+    subscriptions: delete s1 --tenant acme => --yes
     tail: --tenant * | --id order-*
     webhooks: | secret | rotate-secret --tenant acme
     webhooks: rotate-secret --tenant acme --id hooks --grace 1w
@@ -105,7 +108,8 @@ const NO_STACK: &str = "
     cancel: d1 --tenant acme --yes
     dead-letters: list | show d1 --tenant acme | replay --all | purge --all --yes
     limits: list | set tenant acme 50/s | unset tenant acme
-    status: --summary
+    status: --summary | --summary --since 15d
+    subscriptions: list | list --tenant acme --tag news --all --json | delete s1 --tenant acme --yes
     subscriptions: list --failing --tenant acme | enable hooks --tenant acme
     webhooks: rotate-secret --tenant acme --id hooks --grace 31d | secret --tenant acme
 ";

@@ -39,6 +39,23 @@ pub fn attribute(event: AckEvent) -> &'static str {
     }
 }
 
+impl DynamoAcks {
+    /// How many of these recipients of pages, which have no entry, were acknowledged.
+    pub async fn count(&self, keys: &[DeliveryKey], now: Timestamp) -> Result<u64, PortError> {
+        let found = self.table.get_each(keys.iter().map(own_key).collect(), Patience::brief()).await;
+        let mut count = 0;
+        for item in found {
+            count += u64::from(item?.is_some_and(|item| is_kept(&item, now)));
+        }
+        Ok(count)
+    }
+}
+
+/// Whether its token has not ended: DynamoDB deletes it late.
+fn is_kept(item: &Item, now: Timestamp) -> bool {
+    item.number("expires_at").is_some_and(|at| now < Timestamp::from_secs(at))
+}
+
 impl Acks for DynamoAcks {
     async fn acknowledge(
         &self,
@@ -75,10 +92,7 @@ impl Acks for DynamoAcks {
     ) -> Result<Vec<(AckEvent, Timestamp)>, PortError> {
         let mut found = self.table.get_each(vec![own_key(key)], Patience::brief()).await;
         let item = found.pop().expect("every key is answered")?;
-        // DynamoDB deletes it late.
-        let is_kept =
-            |item: &Item| item.number("expires_at").is_some_and(|at| now < Timestamp::from_secs(at));
-        Ok(item.filter(is_kept).map(|item| times(&item)).unwrap_or_default())
+        Ok(item.filter(|item| is_kept(item, now)).map(|item| times(&item)).unwrap_or_default())
     }
 }
 

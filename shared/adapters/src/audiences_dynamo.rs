@@ -65,6 +65,10 @@ impl Standing {
 }
 
 impl DynamoAudiences {
+    pub(crate) fn on(table: Table) -> Self {
+        Self { table }
+    }
+
     /// The progress of this message as it was opened last; `None` if it is unknown or expired. Two reads of single items and one query.
     pub async fn standing(&self, key: &DeliveryKey) -> Result<Option<Standing>, PortError> {
         let Some(run) = self.current(key, System.now()).await? else { return Ok(None) };
@@ -96,6 +100,17 @@ impl DynamoAudiences {
         };
         let found = self.on_page(&position, now).await?;
         Ok(Some((delivery(position.delivery()), found)))
+    }
+
+    /// Pages of a part of a run that is sent by the page, from this number on: how many members each has, and what became of them; and the
+    /// number to continue from, until there are no more.
+    pub async fn pages(
+        &self,
+        run: &RunKey,
+        shard: u8,
+        from: u32,
+    ) -> Result<(Vec<(PageKey, usize, Sheet)>, Option<u32>), PortError> {
+        pages_dynamo::read_pages(&self.table, run, shard, from).await
     }
 
     /// Cancels a run: no further recipient gets it, not even one that is waiting for it. `false` if the run is unknown or expired.

@@ -44,6 +44,14 @@ impl DynamoDeliveries {
         batches_dynamo::resolved(&self.table, keys, Patience::brief()).await
     }
 
+    /// What is known of each of these; `None` of one that is not known (any more).
+    pub async fn records(&self, keys: &[DeliveryKey]) -> Result<Vec<Option<DeliveryRecord>>, PortError> {
+        let now = System.now();
+        let record = |item: Option<Item>| item.as_ref().and_then(known);
+        let items = self.items(keys).await.into_iter();
+        items.map(|item| Ok(record(item?).filter(|record| !record.entry.is_forgotten(now)))).collect()
+    }
+
     /// The item of one.
     pub async fn item(
         &self,

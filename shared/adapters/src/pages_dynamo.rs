@@ -9,7 +9,7 @@
 //! so that their order is that of the texts: the page of a position is the last one that begins at it or before it.
 
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
-use redial_core::audience::Run;
+use redial_core::audience::{Run, RunKey};
 use redial_core::identity::SubscriptionId;
 use redial_core::ledger::Given;
 use redial_core::page::{PageKey, Places, Position, Sheet};
@@ -17,6 +17,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, OnPage, PageClaim, PageLease, PortError};
 
 use crate::delivery_item;
+use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{Item, Read, expiry, key, ms, n, s};
 use crate::table::{Table, Update};
@@ -130,6 +131,42 @@ pub(crate) async fn find(
     }))
 }
 
+/// Pages of a part from this number on, with how many members each has and what became of them, and the number to continue from.
+pub(crate) async fn read_pages(
+    table: &Table,
+    run: &RunKey,
+    shard: u8,
+    from: u32,
+) -> Result<(Vec<(PageKey, usize, Sheet)>, Option<u32>), PortError> {
+    let part = PageKey { run: run.clone(), shard, first: 0 };
+    let values = [
+        (":pk", s(pk(&part))),
+        (":from", s(sort_key(MEMBERS, from))),
+        (":to", s(sort_key(MEMBERS, u32::MAX))),
+    ];
+    let query = table.query("pk = :pk AND sk BETWEEN :from AND :to", values).limit(PAGES_AT_ONCE);
+    let items = crate::table::page(query).await?.items.unwrap_or_default();
+    let mut pages = Vec::with_capacity(items.len());
+    for item in &items {
+        let first = item.text("sk").and_then(|sk| sk.strip_prefix(MEMBERS)?.parse().ok());
+        let first = first.ok_or_else(|| unreadable("read_pages"))?;
+        let members = members_of(item).ok_or_else(|| unreadable("read_pages"))?.len();
+        pages.push((PageKey { first, ..part.clone() }, members));
+    }
+    let sheets = pages.iter().map(|(page, _)| sheet_key(page)).collect();
+    let sheets = table.get_each(sheets, Patience::brief()).await;
+    let mut read = Vec::with_capacity(pages.len());
+    for ((page, members), item) in pages.into_iter().zip(sheets) {
+        let sheet = sheet(&item?.unwrap_or_default()).ok_or_else(|| unreadable("read_pages"))?;
+        read.push((page, members, sheet));
+    }
+    let next = read.last().filter(|_| !items.is_empty()).map(|(page, ..)| page.first.saturating_add(1));
+    Ok((read, next))
+}
+
+/// Pages that are read at once.
+const PAGES_AT_ONCE: i32 = 50;
+
 /// Where a subscription is on the pages of its part, if it is on one. Pages are in the order of their members, as these are on a page:
 /// so the page is found by halving, with a read for each doubling of their number.
 pub(crate) async fn position_of(
@@ -220,7 +257,7 @@ fn sheet(item: &Item) -> Option<Sheet> {
 mod tests {
     use std::time::Duration;
 
-    use redial_core::audience::{Opening, RunKey};
+    use redial_core::audience::Opening;
     use redial_core::identity::Turn;
     use redial_core::lane::Lane;
     use redial_core::{body::Body, ledger::State};

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     AgesFrom, Summary, findings,
-    metrics::{COUNTED, FLOW_PERIOD, in_words},
+    metrics::{COUNTED, in_words},
     queues::QUEUES,
     waits::DUE,
 };
@@ -101,8 +101,8 @@ impl Summary {
         };
         let mut shown: Map<String, Value> = counts.collect();
         shown.insert("lanes".to_owned(), json!(Lane::ALL.map(lane)));
-        shown.insert("seconds".to_owned(), json!(FLOW_PERIOD.as_secs()));
-        shown.insert("since".to_owned(), json!(self.at.minus(FLOW_PERIOD).to_rfc3339()));
+        shown.insert("seconds".to_owned(), json!(self.at.since(self.since).as_secs()));
+        shown.insert("since".to_owned(), json!(self.since.to_rfc3339()));
         shown.insert("trouble".to_owned(), error(self.metrics_error.as_ref()));
         Value::Object(shown)
     }

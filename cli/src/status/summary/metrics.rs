@@ -39,7 +39,11 @@ pub(super) const COUNTED: [Metric; 8] = [
 /// Metrics of each lane: what was sent, and what failed.
 const ENDS: [Metric; 3] = [Metric::Sent, Metric::DeadLetters, Metric::FailedNoRetries];
 
+/// What is counted unless another period is given.
 pub(super) const FLOW_PERIOD: Duration = Duration::from_secs(5 * 60);
+
+/// CloudWatch keeps metrics by the minute for so long (Amazon CloudWatch concepts).
+pub(super) const LONGEST_PERIOD: Duration = Duration::from_secs(15 * 86_400);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Flow {
@@ -98,8 +102,8 @@ fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
     COUNTED.into_iter().map(|metric| (metric, None)).chain(Lane::ALL.into_iter().flat_map(of_lane))
 }
 
-/// Reads all of them in one call.
-pub(super) async fn read(target: &Target, now: Timestamp) -> Result<Metrics, AwsError> {
+/// Reads all of them in one call, the flow since a time.
+pub(super) async fn read(target: &Target, since: Timestamp, now: Timestamp) -> Result<Metrics, AwsError> {
     let ages = QUEUES.map(|queue| Query {
         namespace: "AWS/SQS",
         metric: "ApproximateAgeOfOldestMessage",
@@ -117,23 +121,24 @@ pub(super) async fn read(target: &Target, now: Timestamp) -> Result<Metrics, Aws
         }
     });
     let queries: Vec<Query> = ages.into_iter().chain(flow).collect();
-    let points = metrics(&target.sdk, &queries, AGE_PERIOD, now).await?;
-    Ok(of(&points, now))
+    let points = metrics(&target.sdk, &queries, AGE_PERIOD.max(now.since(since)), now).await?;
+    Ok(of(&points, since, now))
 }
 
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a count of five minutes is no fraction, not negative, and far from the end of its type"
+    reason = "a count of some days is no fraction, not negative, and far from the end of its type"
 )]
-fn of(points: &[Points], now: Timestamp) -> Metrics {
+fn of(points: &[Points], since: Timestamp, now: Timestamp) -> Metrics {
     let (ages, counts) = points.split_at(QUEUES.len().min(points.len()));
+    let recent = |points: &Points| points.latest_since(now.minus(AGE_PERIOD));
     let age = |points: &Points| {
-        points.latest().and_then(|secs| Duration::try_from_secs_f64(secs).ok()).filter(|age| !age.is_zero())
+        recent(points).and_then(|secs| Duration::try_from_secs_f64(secs).ok()).filter(|age| !age.is_zero())
     };
     let mut flow = None;
     for ((metric, lane), points) in counted().zip(counts) {
-        if let Some(count) = points.sum_since(now.minus(FLOW_PERIOD)) {
+        if let Some(count) = points.sum_since(since) {
             flow.get_or_insert_with(Flow::default).add(metric, lane, count as u64);
         }
     }
@@ -183,11 +188,10 @@ fn age(queues: &EmulatedQueues, name: &str, now: Timestamp) -> Option<Duration> 
 }
 
 /// The metrics in the logs; `None` on AWS, if the logs cannot be read, or if nothing was logged.
-pub(super) async fn emulated_flow(target: &Target, now: Timestamp) -> Option<Flow> {
+pub(super) async fn emulated_flow(target: &Target, since: Timestamp) -> Option<Flow> {
     if !target.is_emulated() {
         return None;
     }
-    let since = now.minus(FLOW_PERIOD);
     let logs = CloudWatchLogs::new(&target.sdk);
     let mut flow = None;
     for group in groups(target).await.ok()? {
@@ -268,16 +272,19 @@ mod tests {
         points[QUEUES.len() + 1] = Points::of(&[(at(0), 7.0), (at(60), 2.0), (at(300), 3.0)]);
         // The last one counts failures of the last lane.
         points[MANY - 1] = Points::of(&[(at(60), 4.0)]);
-        let metrics = of(&points, at(330));
+        let metrics = of(&points, at(30), at(330));
         assert_eq!(metrics.ages[..2], [Some(Duration::from_secs(40)), None]);
         let flow = metrics.flow.expect("a flow");
         assert_eq!(flow.counted, [0, 5, 0, 0, 0, 0, 0, 0]);
         assert_eq!((flow.failed(Lane::Bulk), flow.failed(Lane::Transactional)), (4, 0));
+        let longer = of(&points, at(0), at(7_200));
+        assert_eq!(longer.ages, Ages::default(), "an age of hours ago is no age of now");
+        assert_eq!(longer.flow.map(|flow| flow.counted[1]), Some(12));
     }
 
     #[test]
     fn no_metrics_are_not_the_same_as_zeroes() {
-        assert_eq!(of(&vec![Points::default(); MANY], at(0)), Metrics::default());
+        assert_eq!(of(&vec![Points::default(); MANY], at(0), at(300)), Metrics::default());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 
 use self::{
-    metrics::{Ages, Flow},
+    metrics::{Ages, FLOW_PERIOD, Flow, LONGEST_PERIOD},
     queues::Depth,
     waits::Waits,
 };
@@ -34,6 +34,7 @@ use crate::{
     stack::{Target, TargetArgs},
     tail::init_errors::{self, InitError},
     terminal::{height, is_read, shown, width},
+    when::When,
 };
 
 /// Moves to the top left corner, and clears the screen.
@@ -58,6 +59,8 @@ struct Summary {
     lost: Option<String>,
     /// The functions that cannot start.
     init_errors: Result<Vec<InitError>, AwsError>,
+    /// From when on what was sent and failed is counted.
+    since: Timestamp,
     /// Whether to show all origins, and to count all parked messages.
     all: bool,
     is_emulated: bool,
@@ -74,12 +77,12 @@ struct Summary {
 }
 
 impl Summary {
-    async fn read(target: &Target, all: bool, now: Timestamp) -> Self {
+    async fn read(target: &Target, since: Timestamp, all: bool, now: Timestamp) -> Self {
         let (depths, metrics, emulated_ages, emulated_flow, waits, mut origins, init_errors) = join!(
             queues::depths(target),
-            metrics::read(target, now),
+            metrics::read(target, since, now),
             metrics::emulated_ages(target, now),
-            metrics::emulated_flow(target, now),
+            metrics::emulated_flow(target, since),
             waits::read(target, all, now),
             origins(target, now),
             init_errors::recent(target, now),
@@ -98,6 +101,7 @@ impl Summary {
             at: now,
             lost: no_answer(&depths),
             init_errors,
+            since,
             all,
             is_emulated: target.is_emulated(),
             depths,
@@ -138,13 +142,43 @@ async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> 
     Ok(rows)
 }
 
+/// What is shown, and how often.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// From when on what was sent and failed is counted.
+    pub(super) since: Option<When>,
+    pub(super) watch: Option<u64>,
+    pub(super) json: bool,
+    pub(super) all: bool,
+}
+
+impl Shown {
+    /// An error if the period is too short or too long.
+    pub(super) fn since(&self, now: Timestamp) -> Result<Timestamp, Failure> {
+        let Some(since) = &self.since else { return Ok(now.minus(FLOW_PERIOD)) };
+        let at = since.resolve(now);
+        let window = now.since(at);
+        if at < now && window <= LONGEST_PERIOD && window >= SHORTEST_PERIOD {
+            return Ok(at);
+        }
+        let words = "--since: expected a time from 1m to 15d ago for --summary, because CloudWatch has metrics by the minute and for 15 days; \
+                     found another";
+        Err(Failure::input(words))
+    }
+}
+
+/// Metrics are counted by the minute.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(60);
+
 /// Prints it once, or every `watch` seconds until the reader closes the pipe. While a stack does not answer, that is printed once.
-pub(super) async fn run(args: &TargetArgs, watch: Option<u64>, json: bool, all: bool) -> Result<(), Failure> {
+pub(super) async fn run(args: &TargetArgs, show: Shown) -> Result<(), Failure> {
+    let Shown { watch, json, all, .. } = show;
     let clears = watch.is_some() && !json && io::stdout().is_terminal();
     let mut target = args.resolve().await?;
     let (mut is_first, mut was_lost, mut last) = (true, false, Vec::new());
     loop {
-        let mut summary = Summary::read(&target, all, System.now()).await;
+        let now = System.now();
+        let mut summary = Summary::read(&target, show.since(now)?, all, now).await;
         if summary.lost.is_some() {
             // A local stack may be known to have ended, or be up again at another place.
             match args.found().await {

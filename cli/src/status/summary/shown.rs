@@ -4,7 +4,7 @@ use redial_core::lane::Lane;
 
 use super::{
     AgesFrom, Summary, findings,
-    metrics::{COUNTED, in_words},
+    metrics::{COUNTED, FLOW_PERIOD, in_words},
     queues::{Depth, QUEUES},
     waits::DUE,
 };
@@ -79,18 +79,20 @@ impl Summary {
     }
 
     fn flow_lines(&self, room: usize) -> Vec<String> {
+        let window = self.at.since(self.since);
+        let last = if window == FLOW_PERIOD { "5 MINUTES".to_owned() } else { whole(window) };
         let Some(flow) = self.flow else {
             let why = match (&self.metrics_error, self.is_emulated) {
                 (Some(_), _) => "unknown",
                 (None, true) => "nothing was logged",
                 (None, false) => "CloudWatch has no metrics",
             };
-            return wrapped(&format!("LAST 5 MINUTES {why}"), room);
+            return wrapped(&format!("LAST {last} {why}"), room);
         };
         let counted = COUNTED.iter().zip(flow.counted);
         let counts: Vec<String> =
             counted.map(|(metric, count)| format!("{} {count}", in_words(*metric))).collect();
-        let mut lines = wrapped(&format!("LAST 5 MINUTES {}", counts.join(", ")), room);
+        let mut lines = wrapped(&format!("LAST {last} {}", counts.join(", ")), room);
         let of_lane =
             |lane: Lane| format!("{}: sent {}, failed {}", lane.label(), flow.sent(lane), flow.failed(lane));
         lines.extend(wrapped(&format!("BY LANE {}", Lane::ALL.map(of_lane).join("; ")), room));

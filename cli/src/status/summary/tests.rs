@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     AgesFrom, Summary,
-    metrics::{Ages, Flow},
+    metrics::{Ages, FLOW_PERIOD, Flow},
     queues::{Depth, QUEUES},
     waits::{self, Waits},
 };
@@ -28,6 +28,7 @@ fn well() -> Summary {
         at: now(),
         lost: None,
         init_errors: Ok(Vec::new()),
+        since: now().minus(FLOW_PERIOD),
         all: false,
         is_emulated: false,
         depths: vec![Ok(Depth::default()); QUEUES.len()],
@@ -127,6 +128,16 @@ fn a_stack_that_does_not_answer_is_one_finding() {
     assert_eq!(shown.join(" "), format!("shop at 2026-11-21T10:00:30Z: look: {words}"));
     let json = lost.to_json();
     assert_eq!((&json["findings"], &json["untold"]), (&json!([words]), &json!([])));
+}
+
+#[test]
+fn a_longer_period_is_named_in_the_lines_and_in_json() {
+    let summary = Summary { since: now().minus(Duration::from_secs(3_600)), ..well() };
+    let lines = summary.lines(None, None);
+    assert!(lines.iter().any(|line| line.starts_with("LAST 1h 0m attempts 1204, sent 1180,")), "{lines:#?}");
+    let json = summary.to_json();
+    assert_eq!(json["last_minutes"]["seconds"], 3_600);
+    assert_eq!(json["last_minutes"]["since"], "2026-11-21T09:00:30.000Z");
 }
 
 #[test]

@@ -197,6 +197,11 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
     assert_fields(&recipient, shown);
     let words = stack.shown(format!("audience recipient autumn s1 --tenant {tenant}"));
     assert!(words.contains(&format!("displayed {displayed_at}\n")), "{words}");
+
+    let outcomes = &stack.json(format!("audience status autumn --tenant {tenant} --outcomes"))["outcomes"];
+    assert_fields(outcomes, json!({"sent": 1, "under_way": 1, "failed": 0, "gone": 0, "acknowledged": 1}));
+    let words = stack.shown(format!("audience status autumn --tenant {tenant} --outcomes"));
+    assert!(words.contains("outcomes    sent 1, failed 0, gone 0,"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -299,3 +299,82 @@ async fn a_receiver_is_not_replaced_by_a_browser_by_mistake() {
     let said = stack.redial_reading(&put, receiver).refused_with(2);
     assert!(said.contains("twice is a browser, and FILE has a webhook's receiver"), "{said}");
 }
+
+/// The ids of a listing's lines of JSON, sorted, and what it said besides.
+fn listed(stack: &TestStack, options: &str) -> (Vec<String>, String) {
+    let listed = stack.redial(format!("subscriptions list --json {options}"));
+    let said = listed.stderr.clone();
+    let lines = listed.succeeds();
+    let mut ids: Vec<String> =
+        lines.lines().map(|line| parsed(line)["id"].as_str().expect("an id").to_owned()).collect();
+    ids.sort();
+    (ids, said)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subscriptions_are_listed_by_tenant_tag_and_state_and_deleted_once() {
+    let stack = TestStack::shared_idle().await;
+    let tenant = &stack.tenant;
+    for (id, tags) in [("s1", json!(["news"])), ("s2", json!(["news", "vip"])), ("s3", json!([]))] {
+        let mut subscription = parsed(SUBSCRIPTION);
+        subscription["tags"] = tags;
+        subscription["consent"] = json!({
+            "at": "2026-01-01T00:00:00Z", "prompt_version": "v3", "action": "granted", "origin": "https://shop.example",
+        });
+        subscription["id"] = json!(id);
+        subscription["endpoint"] = json!(format!("https://fcm.googleapis.com/fcm/send/s3cret-{id}"));
+        let import = format!("subscriptions import - --tenant {tenant}");
+        stack.redial_reading(&import, &subscription.to_string()).succeeds();
+    }
+    let put = format!("subscriptions put --tenant {tenant} --id hooks");
+    stack.redial_reading(&put, &json!({"url": URL}).to_string()).succeeds();
+
+    let of = |options: &str| listed(&stack, &format!("--tenant {tenant} {options}"));
+    assert_eq!(of("").0, ["hooks", "s1", "s2", "s3"]);
+    assert_eq!(of("--tag news").0, ["s1", "s2"]);
+    assert_eq!(of("--tag news --channel webhook").0, [""; 0]);
+    assert_eq!(of("--channel webhook --state active").0, ["hooks"]);
+    let (none, said) = of("--state quarantined");
+    assert_eq!((none, said.as_str()), (vec![], "no subscriptions match\n"));
+    assert!(listed(&stack, "--all").0.len() >= 4, "all tenants share the table");
+
+    // Page by page, each is listed once.
+    for options in ["", "--tag news"] {
+        let (mut pages, mut after) = (Vec::new(), String::new());
+        loop {
+            let (ids, said) = of(&format!("{options} --limit 1 {after}"));
+            pages.extend(ids);
+            let Some((_, rest)) = said.split_once("--after ") else { break };
+            after = format!("--after {}", rest.split(',').next().expect("a position"));
+        }
+        pages.sort();
+        assert_eq!(pages, of(options).0, "{options}");
+    }
+
+    let shown = stack.shown(format!("subscriptions list --tenant {tenant} --all"));
+    assert_eq!(
+        (shown.lines().count(), shown.contains("s3cret") || shown.contains(AUTH)),
+        (5, false),
+        "{shown}"
+    );
+    assert!(shown.starts_with("TENANT") && shown.contains("news,vip"), "{shown}");
+
+    let delete = |id: &str| format!("subscriptions delete {id} --tenant {tenant}");
+    assert!(stack.redial(delete("s2")).refused_with(2).contains("pass --yes to delete the subscription"));
+    let answer = stack.json(format!("{} --yes", delete("s2")));
+    let expected =
+        json!({"tenant": tenant, "id": "s2", "deleted": true, "kind": "web_push", "deleted_before_at": null});
+    assert_eq!(answer, expected);
+    let again = stack.shown(format!("{} --yes", delete("s2")));
+    assert!(again.starts_with(&format!("{tenant}#s2: already deleted, 20")), "{again}");
+    assert_eq!(
+        stack.shown(format!("{} --yes", delete("hooks"))),
+        format!("{tenant}#hooks: deleted, a webhook's\n")
+    );
+    let unknown = stack.redial(format!("{} --yes", delete("unknown"))).refused_with(1);
+    assert_eq!(unknown, format!("no subscription {tenant}#unknown\n"));
+    assert_eq!(of("").0, ["s1", "s3"]);
+    assert_eq!(of("--tag vip").0, [""; 0], "its tags went with it");
+    let stored = stored(&stack).await;
+    assert!(!stored.contains("s3cret-s2") && !stored.contains(URL), "{stored}");
+}

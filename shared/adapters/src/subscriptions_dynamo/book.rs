@@ -4,6 +4,7 @@
 //! attempt may change at that moment, stays. Everything else replaces the item.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use redial_core::channel::Channel;
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
@@ -47,7 +48,31 @@ pub enum Stored {
     EndpointTaken,
 }
 
+/// What an operator's deletion found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deleted {
+    /// It is deleted now.
+    Yes(Channel),
+    /// It was deleted before, at this time: nothing was written.
+    Before(Timestamp),
+    /// There is none of that key: nothing was written.
+    Unknown,
+}
+
 impl DynamoSubscriptions {
+    /// Deletes a browser's or a webhook's subscription, whatever its state, and leaves a tombstone, so that tokens of its browser end.
+    pub async fn delete(&self, key: &SubscriptionKey, now: Timestamp) -> Result<Deleted, PortError> {
+        self.change(key, None, now, |Met { before, .. }| {
+            let Some(before) = before else { return Ok((None, Deleted::Unknown)) };
+            if let Some(at) = item::deleted_at(before) {
+                return Ok((None, Deleted::Before(at)));
+            }
+            let Some(channel) = item::channel(before) else { return Ok((None, Deleted::Unknown)) };
+            Ok((Some(After::Whole(item::tombstone(key, None, now))), Deleted::Yes(channel)))
+        })
+        .await
+    }
+
     /// Stores a browser's subscription at `now`, in place of one of the same id.
     pub async fn put_browser(
         &self,
@@ -227,7 +252,7 @@ impl SubscriptionBook for DynamoSubscriptions {
             if permit.is_some_and(|permit| !permit.is_for(&stored)) {
                 return Ok((None, Erased::TokenEnded));
             }
-            let tombstone = item::tombstone(key, &hash_keys.endpoint(&target.endpoint), now);
+            let tombstone = item::tombstone(key, Some(&hash_keys.endpoint(&target.endpoint)), now);
             Ok((Some(After::Whole(tombstone)), Erased::Yes))
         })
         .await

@@ -17,8 +17,8 @@
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
 //!
-//! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `endpoint_hash`, `deleted_at`, and `expires_at`; one
-//! that another replaced has no `endpoint_hash`. It
+//! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `deleted_at`, `expires_at`, and `endpoint_hash`, unless an
+//! operator deleted it or another subscription replaced it. It
 //! proves the deletion for half a year, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key, cleanup
 //! removes nothing, it is not counted, and the index of failing webhooks does not have it.
 
@@ -155,23 +155,18 @@ pub(super) fn read<'k>(
     }))
 }
 
-pub(super) fn tombstone(key: &SubscriptionKey, hash: &EndpointHash, deleted_at: Timestamp) -> Item {
-    let mut item = replaced(key, deleted_at);
-    item.insert("endpoint_hash".to_owned(), s(hash.as_str()));
-    item
-}
-
-/// What is left of a subscription whose endpoint another one has now. Only a holder of the key that endpoints are hashed with could add
-/// the hash, and an operator who imports is none.
-pub(super) fn replaced(key: &SubscriptionKey, at: Timestamp) -> Item {
-    attributes::item([
+/// `hash`: of its endpoint; an operator's tool, which does not have the keys of hashes, leaves none.
+pub(super) fn tombstone(key: &SubscriptionKey, hash: Option<&EndpointHash>, deleted_at: Timestamp) -> Item {
+    let mut item = attributes::item([
         ("pk", s(key.to_string())),
         ("tenant", s(key.tenant.as_str())),
         ("id", s(key.id.as_str())),
         ("state", s(DELETED)),
-        ("deleted_at", ms(at)),
-        ("expires_at", expiry(at.plus(TOMBSTONE_KEPT))),
-    ])
+        ("deleted_at", ms(deleted_at)),
+        ("expires_at", expiry(deleted_at.plus(TOMBSTONE_KEPT))),
+    ]);
+    item.extend(hash.map(|hash| ("endpoint_hash".to_owned(), s(hash.as_str()))));
+    item
 }
 
 /// When the subscription of a tombstone was deleted.
@@ -189,6 +184,11 @@ pub(super) fn read_tombstone(item: &Item) -> Option<Found> {
 /// Whether an item counts as a subscription: a tombstone does not.
 pub(super) fn is_stored(item: &Item) -> bool {
     item.contains_key("endpoint")
+}
+
+/// The channel of a stored subscription.
+pub(super) fn channel(item: &Item) -> Option<Channel> {
+    item.text("kind").filter(|_| is_stored(item)).and_then(Channel::from_label)
 }
 
 /// The tags of an item, which have their rows in `audiences`.

@@ -199,9 +199,11 @@ fn an_item_of_another_form_is_no_subscription() {
 #[test]
 fn a_tombstone_has_the_hash_and_the_time_and_is_no_subscription() {
     let hash = hash_keys().endpoint(&Endpoint::parse("https://push.example/s3cret").expect("valid"));
-    let item = tombstone(&subscription("s1"), &hash, stored_at());
+    let item = tombstone(&subscription("s1"), Some(&hash), stored_at());
     assert_eq!(names(&item), "deleted_at endpoint_hash expires_at id pk state tenant");
     assert!(!is_stored(&item));
     assert_eq!(read(&item, &keys()), None);
     assert_eq!(read_tombstone(&item), Some(Found::Deleted { endpoint_hash: Some(hash), at: stored_at() }));
+    let without = tombstone(&subscription("s1"), None, stored_at());
+    assert_eq!(read_tombstone(&without), Some(Found::Deleted { endpoint_hash: None, at: stored_at() }));
 }

@@ -12,15 +12,20 @@
 //! | `walk` | the walk over all of them |
 //! | `book` | storing, looking up and erasing; a webhook's signing secrets |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
+//! | `listing` | a tenant's subscriptions, for operators |
 
 mod book;
 mod health;
 mod holder;
 mod item;
+mod listing;
 mod transaction;
 mod walk;
 
 pub use book::Stored;
+
+pub use self::book::Deleted;
+pub use self::listing::{Page, Scope};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;

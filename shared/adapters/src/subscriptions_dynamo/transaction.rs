@@ -169,7 +169,7 @@ impl DynamoSubscriptions {
         let (condition, mut values) = as_read(Some(item));
         match ends {
             Ends::Replaced => {
-                let change = Change::Put(item::replaced(key, now));
+                let change = Change::Put(item::tombstone(key, None, now));
                 let rows =
                     audiences_dynamo::changes(&self.audiences, key, &item::tags(item), &Tags::default());
                 [self.table.write(change, Some(&condition), values)].into_iter().chain(rows).collect()

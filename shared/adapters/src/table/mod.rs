@@ -20,6 +20,8 @@ use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::query::QueryOutput;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::ScanOutput;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnConsumedCapacity, ReturnValue};
@@ -224,6 +226,11 @@ impl Table {
         Ok((page.items.unwrap_or_default(), page.last_evaluated_key))
     }
 
+    /// A consistent scan of the whole table: for operators, and only where no key leads to what is wanted.
+    pub(crate) fn scan(&self) -> ScanFluentBuilder {
+        self.client.scan().table_name(&self.name).consistent_read(true)
+    }
+
     /// All items of a partition, in the order of their sort keys.
     pub(crate) async fn partition(&self, pk: impl Into<String>) -> Result<Vec<Item>, PortError> {
         all(self.query("pk = :pk", [(":pk", s(pk))])).await
@@ -239,6 +246,11 @@ pub(crate) async fn all(query: QueryFluentBuilder) -> Result<Vec<Item>, PortErro
 /// One page of a query.
 pub(crate) async fn page(query: QueryFluentBuilder) -> Result<QueryOutput, PortError> {
     Box::pin(query.send()).await.map_err(|error| aws_error::of_call("Query", &error))
+}
+
+/// One page of a scan.
+pub(crate) async fn scan_page(scan: ScanFluentBuilder) -> Result<ScanOutput, PortError> {
+    Box::pin(scan.send()).await.map_err(|error| aws_error::of_call("Scan", &error))
 }
 
 /// The names of attributes in expressions: `#name` stands for `name`.

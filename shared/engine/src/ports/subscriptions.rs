@@ -166,7 +166,7 @@ pub enum Found {
     Unknown,
     /// A tombstone: there was one.
     Deleted {
-        /// The hash of the endpoint that it led to; none of one that another subscription replaced.
+        /// The hash of the endpoint that it led to; `None` where an operator deleted it or another subscription replaced it.
         endpoint_hash: Option<EndpointHash>,
         at: Timestamp,
     },
