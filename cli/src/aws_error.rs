@@ -5,7 +5,10 @@ use std::{error::Error, iter};
 use aws_sdk_lambda::error::{ProvideErrorMetadata, SdkError};
 use redial_engine::ports::PortError;
 
-use crate::failure::{Failure, causes};
+use crate::{
+    failure::{Failure, causes},
+    no_answer,
+};
 
 /// Codes by which services refuse a caller.
 const REFUSED: [&str; 6] = [
@@ -71,12 +74,19 @@ impl AwsError {
         matches!(self, Self::Failed { code, words } if code.as_ref().is_some_and(is_unknown) || words.contains(NOT_IMPLEMENTED))
     }
 
+    /// Nothing answered: neither the service nor anything before it.
+    pub(crate) fn is_no_answer(&self) -> bool {
+        matches!(self, Self::Failed { code: None, .. })
+    }
+
     /// As it stands after a colon.
     pub(crate) fn in_words(&self) -> String {
         match self {
             Self::Refused { permission } => format!("you have no permission {permission}"),
             Self::Absent => "there is none".to_owned(),
-            Self::Failed { words, .. } => format!("AWS gave no answer: {words}"),
+            Self::Failed { code: Some(_), words } => format!("AWS refused the call: {words}"),
+            // There was no answer, and the words say so.
+            Self::Failed { code: None, words } => words.clone(),
         }
     }
 
@@ -87,8 +97,35 @@ impl AwsError {
 
     /// From an adapter's error: in the command line, all of them come from DynamoDB.
     pub(crate) fn of_port(error: &PortError) -> Self {
+        if let Some(why) = no_answer_of_port(&error.code) {
+            return Self::Failed {
+                code: None,
+                words: format!("DynamoDB did not answer {}: {why}", error.operation),
+            };
+        }
         let permission = format!("dynamodb:{}", error.operation);
         Self::of(&permission, Some(&error.code), error.to_string())
+    }
+}
+
+/// A failure with the words of this module, if an adapter's error is what the command ends with.
+pub(crate) fn in_words(failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(error) => match error.downcast::<PortError>() {
+            Ok(port) => Failure::Failed(AwsError::of_port(&port).in_words().into()),
+            Err(other) => Failure::Failed(other),
+        },
+        failure @ (Failure::Input(_) | Failure::Reported) => failure,
+    }
+}
+
+/// What an adapter calls the kinds of calls without an answer.
+fn no_answer_of_port(code: &str) -> Option<&'static str> {
+    match code {
+        "DispatchFailure" => Some("its endpoint cannot be reached, or there are no credentials"),
+        "Timeout" => Some("not in time"),
+        "ResponseError" => Some("its answer was cut short"),
+        _ => None,
     }
 }
 
@@ -96,20 +133,28 @@ impl AwsError {
 pub(crate) fn classified<T, E, R>(permission: &str, result: Result<T, SdkError<E, R>>) -> Result<T, AwsError>
 where
     E: Error + ProvideErrorMetadata + 'static,
-    R: std::fmt::Debug,
+    R: std::fmt::Debug + 'static,
 {
     result.map_err(|error| AwsError::of(permission, error.code(), message(&error)))
 }
 
-/// The service's code and message; where there was no answer, the chain of causes, on one line.
+/// The service's code and message; where there was no answer, why, or else the chain of causes, on one line.
 pub(crate) fn message<E, R>(error: &SdkError<E, R>) -> String
 where
     E: Error + ProvideErrorMetadata + 'static,
-    R: std::fmt::Debug,
+    R: std::fmt::Debug + 'static,
 {
+    if error.code().is_none()
+        && let Some(words) = no_answer::words(error)
+    {
+        return words;
+    }
     match (error.code(), error.message()) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
+        (None, _) if matches!(error, SdkError::TimeoutError(_)) => {
+            "AWS did not answer in time: check the network, and try again".to_owned()
+        }
         (None, _) => {
             let causes = causes(error).map(ToString::to_string);
             iter::once(error.to_string()).chain(causes).collect::<Vec<_>>().join(": ")
@@ -149,6 +194,9 @@ mod tests {
         let code = "AccessDeniedException".to_owned();
         let error = PortError { operation: "Query", code, throttled: false };
         assert_eq!(AwsError::of_port(&error), refused("dynamodb:Query"));
+        let error = PortError { operation: "Query", code: "Timeout".to_owned(), throttled: false };
+        assert_eq!(AwsError::of_port(&error).in_words(), "DynamoDB did not answer Query: not in time");
+        assert!(AwsError::of_port(&error).is_no_answer());
     }
 
     #[test]

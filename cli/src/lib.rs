@@ -25,6 +25,7 @@ mod hash_key;
 mod interrupt;
 mod limits;
 mod lines;
+mod no_answer;
 mod parked;
 mod policy;
 mod quotas;

@@ -7,6 +7,7 @@ use aws_sdk_sqs::types::Message;
 use futures_util::stream::{self, StreamExt as _};
 use redial::local::Tables;
 use redial_adapters::audiences_dynamo::DynamoAudiences;
+use redial_core::subscription::SameEndpoint;
 use redial_core::{
     identity::{DeliveryId, DeliveryKey, Tenant},
     tag::Tag,
@@ -39,7 +40,7 @@ fn message() -> Value {
 async fn readers(stack: &TestStack, tables: &Tables, many: usize) -> Vec<Subscriber> {
     let book = stack.subscriptions_in(stack.dynamodb.clone(), tables).await;
     let stored = |renewal| async {
-        let renewed = book.renew(renewal, System.now()).await;
+        let renewed = book.renew(renewal, SameEndpoint::Replace, System.now()).await;
         assert!(matches!(renewed.expect("the table answers"), Renewed::New(_)));
     };
     let browsers: Vec<Subscriber> = (0..many).map(|_| stack.browser()).collect();

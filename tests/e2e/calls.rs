@@ -13,18 +13,19 @@ async fn dispatch_on(stack: &TestStack, name: &str, changed: &[(&str, &str)]) ->
     (resources, dispatch)
 }
 
-/// Five messages that carry their subscription, and five to stored ones.
+/// Five messages that carry their subscription, and five to a stored one.
 async fn ten(stack: &TestStack, resources: &Resources, batch: &str, browser: &Subscriber) -> Vec<SqsRecord> {
     let store = stack.subscriptions_in(stack.dynamodb.clone(), &resources.tables).await;
+    // An endpoint is one subscription's.
+    let reader = stack.subscription_key("reader");
+    let subscription = Subscription::new(reader, Recipient::WebPush(push_target(browser)));
+    store.put(&subscription, System.now()).await.expect("it is stored");
     let mut records = Vec::new();
     for n in 0..10 {
         let id = format!("{batch}-{n}");
         let mut message = stack.message(&id, browser, "hello");
         if n % 2 == 0 {
-            let recipient = Recipient::WebPush(push_target(browser));
-            let subscription = Subscription::new(stack.subscription_key(&id), recipient);
-            store.put(&subscription, System.now()).await.expect("it is stored");
-            message["to"] = json!({"subscription": id});
+            message["to"] = json!({"subscription": "reader"});
         }
         records.push(resources.record(&id, message.to_string()));
     }

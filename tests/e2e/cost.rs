@@ -6,6 +6,7 @@ use redial::cost::counts::{
     PAGE_LOG_BYTES, RECIPIENT_LOG_BYTES, RECORD_OF_SUCCESSES, RETRY,
 };
 use redial_adapters::audiences_dynamo::DynamoAudiences;
+use redial_core::subscription::SameEndpoint;
 use redial_core::{
     audience::{SHARDS, shard_of},
     identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant},
@@ -197,7 +198,7 @@ async fn a_page_by_one_message_needs_what_cost_calculates_with() {
     let renewals = ids.iter().zip(&browsers).map(|(id, browser)| renewal("acme", id, "news", browser));
     stream::iter(renewals)
         .for_each_concurrent(8, async |renewal| {
-            book.renew(renewal, System.now()).await.expect("the table answers");
+            book.renew(renewal, SameEndpoint::Replace, System.now()).await.expect("the table answers");
         })
         .await;
     dispatch.proxy.reset();

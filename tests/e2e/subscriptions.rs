@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
+use redial_core::subscription::SameEndpoint;
 use redial_engine::ports::{Renewed, SubscriptionBook as _};
 use redial_testkit::proxy::{AwsService, Call, Fault, FaultProxy};
 use redial_tests::{prelude::*, test_stack::renewal};
@@ -57,7 +58,9 @@ impl Met {
     }
 
     async fn renew(&self, browser: &Subscriber, tag: &str) -> Result<Renewed, String> {
-        self.book.renew(renewal("acme", "s1", tag, browser), System.now()).await.map_err(|error| error.code)
+        let renewal = renewal("acme", "s1", tag, browser);
+        let renewed = self.book.renew(renewal, SameEndpoint::Replace, System.now()).await;
+        renewed.map_err(|error| error.code)
     }
 
     fn calls(&self, operation: &str) -> usize {

@@ -32,7 +32,7 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// (AudiencePages) only the pages, two units for 100 recipients, the entries of those that did not accept it at once, and an
 /// acknowledgement's unit for each. Without pages, recipients are those that have the tag now: who lost it since is not counted.
 ///
-/// Exit status 1: no such message was found.
+/// Exit status 1: no such message was found. --watch waits for one instead.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ Examples:
 pub(crate) struct Status {
     #[command(flatten)]
     which: Which,
-    /// Look again at this interval, until the message is not open any more
+    /// Look again at this interval, from before the message is opened until it is not open any more
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(WATCH_SECONDS))]
     watch: Option<u64>,
     /// Count the subscriptions that have the tag now
@@ -60,7 +60,10 @@ impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let target = self.on.target().await?;
         let audiences = target.audiences();
-        let mut shown = self.look(&audiences).await?;
+        let mut shown = match self.watch {
+            Some(seconds) => self.opened(&audiences, seconds).await?,
+            None => self.look(&audiences).await?,
+        };
         let bearing = match &shown.audience {
             Some(audience) if self.count => Some(audiences.count(&self.which.tenant, &audience.tag).await?),
             Some(_) | None => None,
@@ -87,6 +90,22 @@ impl Status {
         };
         self.on
             .print(|| shown.to_json(bearing, outcomes.as_ref()), || shown.lines(bearing, outcomes.as_ref()))
+    }
+
+    /// Waits until there is something to show: a message opens at its deliver_at, or when a worker has received it.
+    async fn opened(&self, audiences: &DynamoAudiences, seconds: u64) -> Result<Shown, Failure> {
+        let mut is_said = false;
+        loop {
+            if let Some(standing) = audiences.standing(&self.which.key()).await? {
+                return Ok(Shown::new(standing, System.now()));
+            }
+            if !is_said {
+                let Which { id, tenant } = &self.which;
+                say(&format!("{id} of {tenant} was not opened yet: waiting for it; Ctrl-C ends that"));
+                is_said = true;
+            }
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+        }
     }
 
     async fn look(&self, audiences: &DynamoAudiences) -> Result<Shown, Failure> {

@@ -1,4 +1,4 @@
-//! An origin, or one recipient there, as it is shown: a row of a table, a few lines in a narrow terminal, or JSON.
+//! An origin, or one recipient there, as it is shown: a row of a table, or JSON.
 
 use redial_core::{
     endpoint::Origin,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     duration::whole,
     parked::{Lines, Waiting},
-    table::{Column, Table},
+    table::{Column, Narrow, Table},
 };
 
 const HEADINGS: [&str; 10] = [
@@ -35,6 +35,8 @@ pub(crate) struct Row {
     is_for_one_tenant: bool,
     /// The attempts of the last five minutes.
     recent: Count,
+    /// Those that it was opened or paused for, unless it is closed or that was done by hand.
+    judged: Option<Count>,
     /// The most attempts a second.
     pace: Option<f64>,
     /// The messages in the origin's lines; `None` if it is not known, and for a recipient, which has no line.
@@ -45,9 +47,12 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn of(circuit: impl Into<Circuit>, state: &OriginState, now: Timestamp) -> Self {
+        let phase = state.breaker().phase(now);
+        let judged = Some(state.judged).filter(|it| phase != Phase::Closed && it.failures + it.limited > 0);
         Self {
             circuit: circuit.into(),
-            phase: state.breaker().phase(now),
+            phase,
+            judged,
             is_for_one_tenant: state.is_for_one_tenant(),
             recent: state.five_minutes(now),
             pace: state.limit(now),
@@ -82,6 +87,15 @@ impl Row {
         let is_all_s = self.recipient().is_none() && !self.is_for_one_tenant;
         let is_in_trouble = !matches!(self.phase, Phase::Closed);
         self.provider().status_page().filter(|_| is_all_s && is_in_trouble)
+    }
+
+    /// What it was opened or paused for.
+    fn why(&self) -> Option<String> {
+        let Count { attempts, failures, limited, .. } = self.judged?;
+        let origin = self.origin().as_str();
+        Some(format!(
+            "{origin}: held back for {failures} failures and {limited} limited of {attempts} attempts"
+        ))
     }
 
     /// The one recipient that it is about.
@@ -120,6 +134,7 @@ impl Row {
             "attempts": self.recent.attempts,
             "failures": self.recent.failures,
             "limited": self.recent.limited,
+            "opened_for": self.judged.map(|it| json!({"attempts": it.attempts, "failures": it.failures, "limited": it.limited})),
             "retries": self.recent.retries,
             "held": self.recent.held,
             "pace_per_second": self.pace,
@@ -166,42 +181,30 @@ impl Row {
     }
 }
 
-/// A table, or, where that has no room in the terminal's width, a few lines for each origin; below it where providers in trouble say what
-/// is wrong.
+/// A table, with fewer columns where the terminal is narrow; below it what opened breakers, since the counts restart then, and where providers in trouble say what is wrong.
 pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
     let mut lines = rows_in(rows, now, terminal);
+    lines.extend(rows.iter().filter_map(Row::why));
     let mut pages: Vec<&str> = rows.iter().filter_map(Row::status_page).collect();
     pages.dedup();
     lines.extend(pages.into_iter().map(|page| format!("status page: {page}")));
     lines
 }
 
+/// A row is one line. What says least of an origin in trouble goes first; JSON has everything.
 fn rows_in(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
     let column = |heading| match heading {
-        "ATTEMPTS" | "FAILURES" | "LIMITED" | "PACE" | "WAITING" => Column::number(heading),
+        "PROVIDER" => Column::text(heading).narrowed(1, Narrow::LeaveOut),
+        "LOOKED AT" => Column::text(heading).narrowed(2, Narrow::LeaveOut),
+        "LIMITED" => Column::number(heading).narrowed(3, Narrow::LeaveOut),
+        "PACE" => Column::number(heading).narrowed(4, Narrow::LeaveOut),
+        "ORIGIN" => Column::text(heading).narrowed(5, Narrow::CutStart),
+        "PHASE" => Column::text(heading).narrowed(6, Narrow::CutEnd),
+        "ATTEMPTS" | "FAILURES" | "WAITING" => Column::number(heading),
         _ => Column::text(heading),
     };
-    let table = Table::new(HEADINGS.map(column)).with(rows.iter().map(|row| row.cells(now))).lines();
-    let longest = table.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-    if terminal.is_none_or(|terminal| longest <= terminal) {
-        return table;
-    }
-    rows.iter().flat_map(|row| in_words(&row.cells(now))).collect()
-}
-
-fn in_words(cells: &[String; HEADINGS.len()]) -> [String; 4] {
-    let [origin, provider, phase, when, attempts, failures, limited, pace, waiting, looked_at] = cells;
-    let when = match (when.strip_prefix("in "), when.strip_suffix(" ago")) {
-        (Some(left), _) => format!(", {left} left"),
-        (None, Some(past)) => format!(", for {past}"),
-        (None, None) => String::new(),
-    };
-    [
-        origin.clone(),
-        format!("  {provider}, {phase}{when}"),
-        format!("  {attempts} attempts, {failures} failures, {limited} limited"),
-        format!("  pace {pace}, {waiting} waiting, looked at {looked_at}"),
-    ]
+    let table = Table::new(HEADINGS.map(column)).within(terminal);
+    table.with(rows.iter().map(|row| row.cells(now))).lines()
 }
 
 /// The one recipient that it is about; null: it is about an origin.
@@ -266,6 +269,7 @@ mod tests {
                 phase,
                 is_for_one_tenant: false,
                 recent,
+                judged: None,
                 pace: None,
                 waiting: None,
                 looked_at,
@@ -301,22 +305,17 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_gets_a_few_lines_for_each() {
+    fn a_narrow_terminal_gets_fewer_columns_and_one_line_for_each() {
         let shown = lines(&rows(), now(), Some(80));
         assert_eq!(
-            shown[..8],
+            shown[..4],
             [
-                "https://fcm.googleapis.com",
-                "  fcm, open, 24s left",
-                "  0 attempts, 0 failures, 0 limited",
-                "  pace -, ≥3 waiting, looked at 2s ago",
-                "https://updates.push.services.mozilla.com",
-                "  mozilla, ramping, for 18s",
-                "  4812 attempts, 31 failures, 7 limited",
-                "  pace 312/s, 0 waiting, looked at 1s ago",
+                "ORIGIN                         PHASE    UNTIL/SINCE  ATTEMPTS  FAILURES  WAITING",
+                "https://fcm.googleapis.com     open     in 24s              0         0       ≥3",
+                "…es.push.services.mozilla.com  ramping  18s ago          4812        31        0",
+                "https://partner.example:8443   closed   -                   0         0        0",
             ]
         );
-        assert_eq!(shown[9], "  other, closed");
     }
 
     #[test]
@@ -328,7 +327,7 @@ mod tests {
                 "origin": "https://fcm.googleapis.com", "provider": "fcm", "phase": "open",
                 "status_page": "https://status.firebase.google.com",
                 "until": "2026-11-21T10:05:24.000Z", "since": null,
-                "attempts": 0, "failures": 0, "limited": 0, "retries": 0, "held": 0, "pace_per_second": null,
+                "attempts": 0, "failures": 0, "limited": 0, "opened_for": null, "retries": 0, "held": 0, "pace_per_second": null,
                 "waiting": {"messages": 3, "at_least": true}, "for_one_tenant": false, "for_one_recipient": null,
                 "looked_at": "2026-11-21T10:04:58.000Z", "at": "2026-11-21T10:05:00.000Z",
             })
@@ -338,6 +337,16 @@ mod tests {
             (&json!("2026-11-21T10:04:42.000Z"), &json!(312.4))
         );
         assert_eq!((&closed["looked_at"], &closed["until"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
+    fn a_breaker_shows_the_failures_that_opened_it() {
+        let [mut open, ..] = rows();
+        open.judged = Some(Count { attempts: 60, failures: 31, limited: 2, ..Count::default() });
+        let shown = lines(std::slice::from_ref(&open), now(), Some(80));
+        let why = "https://fcm.googleapis.com: held back for 31 failures and 2 limited of 60 attempts";
+        assert_eq!(shown[2], why, "{shown:#?}");
+        assert_eq!(open.json(now())["opened_for"], json!({"attempts": 60, "failures": 31, "limited": 2}));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use redial_engine::http_api;
 #[cfg(feature = "local")]
 use crate::local;
 use crate::{
-    api_keys, audience, breakers, cancel, cost, dead_letters, doctor, failure::Failure, hash_key, limits,
-    policy, send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify, webhooks,
+    api_keys, audience, aws_error, breakers, cancel, cost, dead_letters, doctor, failure::Failure, hash_key,
+    limits, policy, send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify, webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -136,7 +136,7 @@ impl Cli {
             Command::Openapi => print_as_it_is(http_api::openapi().as_bytes()).map_err(Failure::from),
             Command::Completions { shell } => print_as_it_is(&completions(shell)).map_err(Failure::from),
         };
-        done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+        done.map_or_else(|failure| aws_error::in_words(failure).report(), |()| ExitCode::SUCCESS)
     }
 }
 

@@ -25,7 +25,10 @@ use super::{
     report::Report,
     stack::{Function, Stack},
 };
-use crate::aws_error::{AwsError, classified};
+use crate::{
+    aws_error::{AwsError, classified},
+    tail::init_errors,
+};
 
 const REPAIR: &str = "repair what the reason names, and deploy the template again";
 
@@ -78,15 +81,28 @@ pub(super) async fn check_configuration(stack: &Stack, report: &mut Report) {
 }
 
 fn is_valid(function: &Function, report: &mut Report) {
+    if let Err(error) = parsed(function) {
+        report.fault(format!("{} cannot start: {error}", function.name), DEPLOY_AGAIN);
+    }
+}
+
+/// Whether the function's own parser takes its environment. If not, it cannot start, which [`is_valid`] reports.
+pub(super) fn has_valid_environment(function: &Function) -> bool {
+    parsed(function).is_ok()
+}
+
+fn parsed(function: &Function) -> Result<(), config::ConfigError> {
     let lookup = |name: &str| function.lookup(name);
-    let parsed = match function.name {
+    match function.name {
         "dispatch" => config::dispatch(lookup).map(|_| ()),
         "ingest" => config::ingest(lookup).map(|_| ()),
         _ => config::cleanup(lookup).map(|_| ()),
-    };
-    if let Err(error) = parsed {
-        report.fault(format!("{} cannot start: {error}", function.name), DEPLOY_AGAIN);
     }
+}
+
+/// Whether these words of a failed start are those that [`check_architecture`] looks for.
+pub(super) fn is_about_the_program(words: &str) -> bool {
+    words.contains(WRONG_FORMAT) || words.contains(NO_PROGRAM)
 }
 
 /// Skips variables that are missing, which [`is_valid`] reports.
@@ -152,7 +168,7 @@ async fn last_error(
     function: &Function,
     now: Timestamp,
 ) -> Result<Option<(Timestamp, String)>, AwsError> {
-    let changed = function.configuration.last_modified().and_then(changed_at);
+    let changed = function.configuration.last_modified().and_then(init_errors::changed_at);
     let since = changed.unwrap_or_else(|| now.minus(DAY));
     for text in [WRONG_FORMAT, NO_PROGRAM] {
         // A function that cannot start logs nothing else, so the first pages show it however long the log is.
@@ -162,12 +178,6 @@ async fn last_error(
         }
     }
     Ok(None)
-}
-
-/// Lambda writes offsets without a colon.
-fn changed_at(text: &str) -> Option<Timestamp> {
-    let utc = text.strip_suffix("+0000").map(|time| format!("{time}Z"));
-    Timestamp::parse_rfc3339(utc.as_deref().unwrap_or(text))
 }
 
 fn is_active(function: &Function, report: &mut Report) {
@@ -358,13 +368,6 @@ mod tests {
                 format!("fault: dispatch cannot start: {expected} (last seen 2026-11-21T10:00:00Z)");
             finds(&expected, |report| starts(&function, &(at, line.to_owned()), report));
         }
-    }
-
-    #[test]
-    fn lambda_s_time_of_a_change_is_parsed() {
-        let at = changed_at("2026-11-21T10:00:00.500+0000").expect("a time");
-        assert_eq!(at.to_rfc3339_seconds(), "2026-11-21T10:00:00Z");
-        assert_eq!(changed_at("yesterday"), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod queues;
 mod report;
 mod secrets;
 mod stack;
+mod starts;
 mod tables;
 mod template;
 mod waits;
@@ -37,7 +38,8 @@ use crate::{
 
 /// Examines a stack and reports what is wrong with it, with a remedy for each finding
 ///
-/// It reads and changes nothing: the functions' environments, timeouts and states; the queues' attributes; the event source
+/// It reads and changes nothing, but for a local stack whose dispatch was never invoked: that is invoked with no messages. It examines
+/// whether the functions start; their environments, timeouts and states; the queues' attributes; the event source
 /// mappings; the keys, which it never prints; the tables; the waits; the alarms; breakers and limits; and this machine's clock.
 ///
 /// Of the account it reads the concurrent executions that the mappings need, the functions' recursion setting, tables that
@@ -70,6 +72,10 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let stack = Stack::read(self.target.resolve().await?).await;
+        // Each check would find the same.
+        if let Some(error) = stack.no_answer() {
+            return Err(error.failure(&format!("the stack {} does not answer", stack.name)));
+        }
         let reports = examine(&stack).await;
         show(&Diagnosis { stack: stack.name, reports }, self.json)
     }
@@ -100,6 +106,7 @@ pub(crate) fn show(diagnosis: &Diagnosis, as_json: bool) -> Result<(), Failure> 
 /// All checks of this command, for a stack that was read.
 pub(crate) async fn examine(stack: &Stack) -> Vec<Report> {
     let reports = reports!(stack, [
+        "starts": starts::check,
         "configuration": functions::check_configuration,
         "template": template::check_size,
         "queues": queues::check,

@@ -89,6 +89,14 @@ impl Stack {
         Self { target, name, outputs, parameters, id, dispatch, cleanup, ingest }
     }
 
+    /// Why nothing was read of it, if that is because nothing answered.
+    pub(super) fn no_answer(&self) -> Option<&AwsError> {
+        let outputs = self.outputs.as_ref().err()?;
+        let functions = self.functions().map(|(_, function)| function.as_ref().err());
+        let mut errors = functions.into_iter().chain([Some(outputs)]);
+        errors.all(|error| error.is_some_and(AwsError::is_no_answer)).then_some(outputs)
+    }
+
     pub(crate) fn functions(&self) -> [(&'static str, &Result<Function, AwsError>); 3] {
         [("dispatch", &self.dispatch), ("cleanup", &self.cleanup), ("ingest", &self.ingest)]
     }

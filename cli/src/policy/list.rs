@@ -7,8 +7,8 @@ use super::timetable::Timetable;
 use crate::{
     duration,
     failure::Failure,
-    table::{Column, Table},
-    terminal::{print, print_lines},
+    table::{Column, Narrow, Table},
+    terminal::{print, print_lines, width},
 };
 
 /// Lists the policies that messages can name
@@ -58,7 +58,8 @@ impl List {
         };
         let [name, from, description] = ["NAME", "FROM", "WHAT FOR"].map(Column::text);
         let [retries, window] = ["RETRIES", "WINDOW"].map(Column::number);
-        let table = Table::new([name, from, retries, window, description]).with(entries.iter().map(row));
+        let columns = [name, from, retries, window, description.narrowed(1, Narrow::CutEnd)];
+        let table = Table::new(columns).within(width()).with(entries.iter().map(row));
         Ok(print_lines(table.lines())?)
     }
 }

@@ -160,7 +160,7 @@ impl KeysSecret {
     fn failed<E, R>(&self, call: &'static str) -> impl FnOnce(SdkError<E, R>) -> SecretFailure
     where
         E: Error + ProvideErrorMetadata + 'static,
-        R: std::fmt::Debug,
+        R: std::fmt::Debug + 'static,
     {
         let id = self.id.clone();
         move |error| {

@@ -10,11 +10,13 @@
 pub(crate) mod documents;
 pub(crate) mod outgoing;
 pub(crate) mod queue;
+mod warnings;
 
 use std::{
     cell::Cell,
     io::{self, BufReader, Cursor},
     path::PathBuf,
+    pin::pin,
 };
 
 use clap::{Args, ValueEnum};
@@ -28,12 +30,14 @@ use crate::{
     arguments,
     failure::Failure,
     input::{self, Rereadable},
+    interrupt::interrupted,
     resumable::remainder,
     stack::TargetArgs,
     terminal::{bar, print, say},
 };
 use documents::Documents;
 use queue::{Queue, Sent, batches};
+use warnings::Warning;
 
 /// Batches in flight.
 const IN_FLIGHT: usize = 8;
@@ -50,7 +54,8 @@ const MOST_REFUSED_IN_A_ROW: usize = 50;
 /// nothing is sent. Each message goes to the lane's queue with its tenant as MessageGroupId; the command prints the id that `redial
 /// status` finds it by.
 ///
-/// A message with an `id` or an `idempotency_key` is delivered once, however often it is sent.
+/// A message with an `id` or an `idempotency_key` is delivered once, however often it is sent. Ctrl-C ends after the batches that are on
+/// their way, and says how many messages were sent and whether the same command may follow.
 ///
 /// Without FILE, one message is made of --tenant, --to and --payload.
 #[derive(Debug, Args)]
@@ -141,27 +146,31 @@ impl Send {
             (None, message) => Box::new(Cursor::new(message.unwrap_or_default())),
         };
         let (messages, warnings) = check(&mut *input)?;
-        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-
         let target = self.target.resolve().await?;
+        let warnings = warnings::of_stack(warnings, &target).await;
+        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
         let url = match self.lane {
             LaneName::Transactional => &target.queues.ingest,
             LaneName::Bulk => &target.queues.bulk,
         };
         let bar = bar(messages, "sending");
         let (mut sent, mut refused, mut latest) = (0_u64, 0_u64, None);
+        let mut unmarked = Unmarked::default();
         let done = send(&mut *input, &Queue::new(&target, url), |message| {
             let counted = if message.error.is_none() { &mut sent } else { &mut refused };
             *counted += 1;
             bar.inc(1);
             bar.suspend(|| self.print(&message))?;
+            unmarked.count(&message);
             latest = message.id.map(|id| (message.tenant, id));
             Ok(())
         })
         .await;
         bar.finish_and_clear();
         say(&summary(sent, refused, messages, &target.name));
-        done?;
+        if let Ended::Interrupted = done? {
+            return Err(Failure::reported(&format!("interrupted: {}", unmarked.rerun())));
+        }
         if let Some((tenant, id)) = latest.filter(|_| messages == 1 && refused == 0 && !self.json) {
             say(&format!("what becomes of it: redial status {id} --tenant {tenant}"));
         }
@@ -172,7 +181,7 @@ impl Send {
         if self.json {
             return Ok(print(&serde_json::to_string(message)?)?);
         }
-        let Sent { line, tenant, id, message_id, error } = message;
+        let Sent { line, tenant, id, message_id, has_own_id: _, error } = message;
         if let Some(words) = error {
             say(&format!("line {line}: not sent: {words}"));
         } else if let (Some(id), Some(message_id)) = (id, message_id) {
@@ -182,13 +191,51 @@ impl Send {
     }
 }
 
+/// How the sending ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ended {
+    AtTheEnd,
+    Interrupted,
+}
+
+/// What was sent without an id of its producer's: sent again, it is another message.
+#[derive(Debug, Default)]
+struct Unmarked {
+    messages: u64,
+    /// The line of the last message that was sent at all.
+    last: Option<u64>,
+}
+
+impl Unmarked {
+    fn count(&mut self, message: &Sent) {
+        if message.error.is_none() {
+            self.messages += u64::from(!message.has_own_id);
+            self.last = Some(message.line);
+        }
+    }
+
+    /// Whether the same command may follow an interruption.
+    fn rerun(&self) -> String {
+        match (self.last, self.messages) {
+            (None, _) => "nothing was sent, and the same command starts from the beginning".to_owned(),
+            (Some(_), 0) => {
+                "all that was sent has an id or an idempotency_key, so the same command delivers none of it twice".to_owned()
+            }
+            (Some(last), unmarked) => format!(
+                "{unmarked} of the messages that were sent have no id and no idempotency_key, so the same command delivers them \
+                 twice: send only what follows line {last}"
+            ),
+        }
+    }
+}
+
 fn summary(sent: u64, refused: u64, messages: u64, stack: &str) -> String {
     let rest = remainder(refused, messages.saturating_sub(sent + refused));
     format!("{sent} of {messages} sent to {stack}{rest}")
 }
 
-/// Checks every message of `input`: their number, and a line for each that can be sent, but will fail.
-fn check(input: &mut dyn Rereadable) -> Result<(u64, Vec<String>), Failure> {
+/// Checks every message of `input`: their number, and a warning for each that can be sent, but may fail.
+fn check(input: &mut dyn Rereadable) -> Result<(u64, Vec<Warning>), Failure> {
     let now = System.now();
     let (mut messages, mut warnings) = (0_u64, Vec::new());
     let (mut invalid, mut errors) = (0_usize, Vec::new());
@@ -215,15 +262,16 @@ fn check(input: &mut dyn Rereadable) -> Result<(u64, Vec<String>), Failure> {
     if errors.is_empty() { Ok((messages, warnings)) } else { Err(Failure::Input(errors)) }
 }
 
-/// Sends every message of `input`, which was checked, and reports each result in order. Stops after many refusals in a row.
+/// Sends every message of `input`, which was checked, and reports each result in order. Stops after many refusals in a row, and on Ctrl-C
+/// when what is on its way has been answered.
 async fn send(
     input: &mut dyn Rereadable,
     queue: &Queue,
     mut report: impl FnMut(Sent) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<Ended, Failure> {
     let now = System.now();
-    let refused_in_a_row = Cell::new(0_usize);
-    let may_continue = || refused_in_a_row.get() < MOST_REFUSED_IN_A_ROW;
+    let (refused_in_a_row, is_interrupted) = (Cell::new(0_usize), Cell::new(false));
+    let may_continue = || refused_in_a_row.get() < MOST_REFUSED_IN_A_ROW && !is_interrupted.get();
     let messages = documents(input)?.map(|document| {
         outgoing::read(document?, now)
             .map_err(|_| Failure::input("the input changed while it was being sent; the rest was not sent"))
@@ -231,13 +279,27 @@ async fn send(
     let mut sent = stream::iter(batches(messages).take_while(|_| may_continue()))
         .map(|batch| async move { Ok::<_, Failure>(queue.send(batch?).await) })
         .buffered(IN_FLIGHT);
-    while let Some(batch) = sent.next().await {
+    let mut interruption = pin!(interrupted());
+    loop {
+        let batch = tokio::select! {
+            biased;
+            () = interruption.as_mut(), if !is_interrupted.get() => {
+                is_interrupted.set(true);
+                continue;
+            }
+            batch = sent.next() => batch,
+        };
+        let Some(batch) = batch else { break };
         for message in batch? {
             refused_in_a_row.set(if message.error.is_none() { 0 } else { refused_in_a_row.get() + 1 });
             report(message)?;
         }
     }
-    if may_continue() { Ok(()) } else { Err(Failure::from(AllRefused)) }
+    match (is_interrupted.get(), may_continue()) {
+        (true, _) => Ok(Ended::Interrupted),
+        (false, true) => Ok(Ended::AtTheEnd),
+        (false, false) => Err(Failure::from(AllRefused)),
+    }
 }
 
 fn documents(input: &mut dyn Rereadable) -> io::Result<Documents<BufReader<&mut dyn Rereadable>>> {
@@ -274,6 +336,27 @@ mod tests {
     fn the_summary_accounts_for_every_message() {
         assert_eq!(summary(3, 0, 3, "redial"), "3 of 3 sent to redial");
         assert_eq!(summary(3, 2, 10, "redial"), "3 of 10 sent to redial, 2 refused, 5 not tried");
+    }
+
+    #[test]
+    fn an_interruption_says_whether_the_same_command_may_follow() {
+        let sent = |line, has_own_id, error: Option<&str>| Sent {
+            line,
+            tenant: "acme".to_owned(),
+            id: None,
+            message_id: None,
+            has_own_id,
+            error: error.map(str::to_owned),
+        };
+        let rerun = |messages: &[Sent]| {
+            let mut unmarked = Unmarked::default();
+            messages.iter().for_each(|message| unmarked.count(message));
+            unmarked.rerun()
+        };
+        assert!(rerun(&[sent(1, false, Some("refused"))]).starts_with("nothing was sent"));
+        assert!(rerun(&[sent(1, true, None)]).ends_with("delivers none of it twice"));
+        let twice = rerun(&[sent(1, true, None), sent(2, false, None), sent(3, false, Some("refused"))]);
+        assert!(twice.starts_with("1 of the messages") && twice.ends_with("what follows line 2"), "{twice}");
     }
 
     fn check(text: impl Into<String>) -> Result<u64, Vec<String>> {

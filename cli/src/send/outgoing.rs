@@ -7,13 +7,14 @@ use redial_core::{
     access::TokenKeys,
     channel::Channel,
     endpoint::Endpoint,
-    identity::{DeliveryId, IdSource, Tenant},
+    identity::{DeliveryId, IdSource, SubscriptionKey, Tenant},
     message::{Inbound, Message, QueueKind, To, meant_by, parse},
     plaintext::{Plaintext, TooLong},
     time::Timestamp,
 };
 use serde::de::IgnoredAny;
 
+use super::warnings::Warning;
 use crate::lines::Document;
 
 /// A placeholder of the form of SQS ids.
@@ -28,7 +29,7 @@ pub(crate) struct Outgoing {
     pub(crate) id: Option<DeliveryId>,
     /// The document as it is in the input. Never print it.
     pub(crate) body: String,
-    pub(crate) warning: Option<String>,
+    pub(crate) warning: Option<Warning>,
 }
 
 impl std::fmt::Debug for Outgoing {
@@ -37,22 +38,26 @@ impl std::fmt::Debug for Outgoing {
     }
 }
 
-/// Why the message will fail, if that is known already.
-fn warning(message: &Message, now: Timestamp) -> Option<String> {
+/// Why the message that begins in this line will fail, if that is known already.
+fn warning(message: &Message, line: u64, now: Timestamp) -> Option<Warning> {
     let dead = |message: &Message, whose: &str| {
-        too_long(message, now).map(|it| format!("{it}: {whose} will be a dead letter (payload_too_large)"))
+        too_long(message, now)
+            .map(|it| format!("line {line}: {it}: {whose} will be a dead letter (payload_too_large)"))
     };
     match &message.to {
-        To::WebPush(_) => dead(message, "it"),
-        To::Subscription(_) => dead(message, "it").map(|it| it + " if the subscription is a browser's"),
+        To::WebPush(_) => dead(message, "it").map(Warning::Certain),
+        To::Subscription(id) => {
+            let key = SubscriptionKey { tenant: message.tenant.clone(), id: id.clone() };
+            dead(message, "it").map(|words| Warning::IfBrowsers { words, key })
+        }
         // What is sealed is each recipient's own message, whose id is longer than most.
         To::Audience(_) => {
-            dead(message, "it").or_else(|| dead(&message.as_long_as_a_recipient_s(true), "each recipient's"))
+            let each = || dead(&message.as_long_as_a_recipient_s(true), "each recipient's");
+            dead(message, "it").or_else(each).map(Warning::Certain)
         }
-        To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| {
-            "to.webhook.url: only public addresses are allowed, on port 443: it will become a dead letter \
-             (endpoint_not_allowed) unless the stack's EgressAllow names its origin"
-                .to_owned()
+        To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| Warning::UnlessAllowed {
+            field: format!("line {line}: to.webhook.url"),
+            origin: endpoint.origin(),
         }),
     }
 }
@@ -87,7 +92,7 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
     match parse(&body, QueueKind::Ingest, SQS_MESSAGE_ID, now) {
         Ok(Inbound::Message(message, _)) => Ok(Outgoing {
             line,
-            warning: warning(&message, now).map(at_line),
+            warning: warning(&message, line, now),
             tenant: message.tenant,
             id: match message.id_source {
                 IdSource::Producer | IdSource::IdempotencyKey => Some(message.id),
@@ -169,8 +174,7 @@ mod tests {
         const MOST: usize = MAX_WEB_PUSH_PLAINTEXT;
         const S1: &str = r#"{"subscription":"s1"}"#;
         const NEWS: &str = r#"{"audience":{"tag":"news","rate":"500/s"}}"#;
-        const BROWSER: &str =
-            ": it will be a dead letter (payload_too_large) if the subscription is a browser's";
+        const BROWSER: &str = ": it will be a dead letter (payload_too_large)";
         const ALL: &str = ": it will be a dead letter (payload_too_large)";
         const EACH: &str = ": each recipient's will be a dead letter (payload_too_large)";
         let envelope = "payload: 3895 bytes and 170 more for its id, its end and acknowledgements";
@@ -193,7 +197,15 @@ mod tests {
                 assert_eq!(found, None, "{to}, {bytes} bytes");
                 continue;
             };
-            let found = found.expect("too long");
+            let is_open = to == S1;
+            let found = match found.expect("too long") {
+                Warning::Certain(words) if !is_open => words,
+                Warning::IfBrowsers { words, key } if is_open && key.id.as_str() == "s1" => words,
+                other
+                @ (Warning::Certain(_) | Warning::IfBrowsers { .. } | Warning::UnlessAllowed { .. }) => {
+                    panic!("{other:?}")
+                }
+            };
             assert!(found.starts_with(&format!("line 7: {start}")) && found.ends_with(end), "{found}");
         }
     }
@@ -203,11 +215,9 @@ mod tests {
         for host in ["a.example:8443", "127.0.0.1", "0x7f.1", "[::1]"] {
             let to = format!(r#"{{"webhook":{{"url":"https://{host}/s3cret"}}}}"#);
             let found = read(&format!(r#"{{"tenant":"acme","to":{to},"payload":"x"}}"#)).expect("valid");
-            let found = found.warning.expect("not allowed");
-            assert!(
-                found.starts_with("line 7: to.webhook.url: only public") && !found.contains("s3cret"),
-                "{found}"
-            );
+            let Some(Warning::UnlessAllowed { field, origin }) = found.warning else { panic!("{host}") };
+            assert_eq!(field, "line 7: to.webhook.url");
+            assert!(!origin.as_str().contains("s3cret"), "{origin:?}");
         }
     }
 }

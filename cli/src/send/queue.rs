@@ -56,6 +56,9 @@ pub(crate) struct Sent {
     pub(crate) id: Option<DeliveryId>,
     /// The SQS MessageId.
     pub(crate) message_id: Option<String>,
+    /// Whether its producer gave it an id, by which a second one is recognised.
+    #[serde(skip)]
+    pub(crate) has_own_id: bool,
     /// Why it was not sent.
     pub(crate) error: Option<String>,
 }
@@ -99,8 +102,9 @@ impl Queue {
                 Err(refusal) => (None, Some(refusal.words)),
             };
             let Outgoing { line, tenant, id, .. } = message;
+            let has_own_id = id.is_some();
             let id = id.or_else(|| message_id.as_deref().map(DeliveryId::from_sqs_message_id));
-            Sent { line, tenant: tenant.to_string(), id, message_id, error }
+            Sent { line, tenant: tenant.to_string(), id, message_id, has_own_id, error }
         };
         batch.into_iter().zip(results).map(sent).collect()
     }

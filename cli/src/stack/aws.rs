@@ -14,7 +14,10 @@ use redial_adapters::{
 };
 
 use super::target::{Target, TargetError, timeouts};
-use crate::aws_error::{AwsError, classified};
+use crate::{
+    aws_error::{AwsError, classified},
+    no_answer::naming_endpoints,
+};
 
 /// One attempt of a call: long enough for a mebibyte over a slow line.
 const ATTEMPT: Duration = Duration::from_secs(30);
@@ -66,7 +69,7 @@ async fn sdk_config(region: Option<&str>, profile: Option<&str>) -> Result<SdkCo
     if let Some(profile) = profile {
         loader = loader.profile_name(profile);
     }
-    Ok(loader.load().await)
+    Ok(naming_endpoints(loader.load().await))
 }
 
 /// All missing outputs are reported together.

@@ -5,7 +5,10 @@ use std::{path::Path, time::Duration};
 use redial_adapters::outbox_sqs::QueueUrls;
 
 use super::target::{Target, TargetError, timeouts};
-use crate::local::{self, Known, LocalError};
+use crate::{
+    local::{self, Known, LocalError},
+    no_answer::naming_endpoints,
+};
 
 /// One attempt of a call to this machine: long enough for an emulator that is busy.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -15,11 +18,24 @@ pub(super) async fn find(state: Option<&Path>, name: Option<&str>) -> Result<Tar
         Err(LocalError::NoWorkspace) => Vec::new(),
         known => known.map_err(TargetError::Local)?,
     };
-    let chosen = choose(known, name)?;
+    let chosen = match choose(known, name) {
+        Err(error @ (TargetError::NotUp { .. } | TargetError::NoneUp)) => {
+            return Err(ended(state, name).unwrap_or(error));
+        }
+        chosen => chosen?,
+    };
     match local::lost(&chosen).await.map_err(TargetError::Local)? {
         None => Ok(on_this_machine(chosen)),
         Some(found) => Err(TargetError::Lost { name: chosen.name, found }),
     }
+}
+
+/// Why the stack of this name, or the only one there was, is not up: its emulator has ended by itself.
+fn ended(state: Option<&Path>, name: Option<&str>) -> Option<TargetError> {
+    let mut ended = local::ended(state).ok()?;
+    ended.retain(|known| name.is_none_or(|name| known.name == name));
+    let [only] = &ended[..] else { return None };
+    Some(TargetError::Ended(local::of_ended(only, state)))
 }
 
 fn choose(mut known: Vec<Known>, name: Option<&str>) -> Result<Known, TargetError> {
@@ -41,10 +57,9 @@ fn on_this_machine(known: Known) -> Target {
     let Known { name, stack, key } = known;
     Target {
         name,
-        sdk: local::sdk_config(&stack.endpoint, &key)
-            .into_builder()
-            .timeout_config(timeouts(ATTEMPT))
-            .build(),
+        sdk: naming_endpoints(
+            local::sdk_config(&stack.endpoint, &key).into_builder().timeout_config(timeouts(ATTEMPT)).build(),
+        ),
         queues: QueueUrls {
             ingest: stack.queues.ingest,
             bulk: stack.queues.bulk,

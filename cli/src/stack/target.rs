@@ -56,7 +56,7 @@ pub(crate) struct Target {
 pub(crate) enum TargetError {
     #[cfg(feature = "local")]
     #[error(
-        "no local stack is up: bring one up with `redial local up`, or name a deployed one with --stack NAME"
+        "no local stack is up: bring one up with `redial local up`, or name a deployed one with --stack NAME or REDIAL_STACK"
     )]
     NoneUp,
     #[cfg(feature = "local")]
@@ -68,9 +68,15 @@ pub(crate) enum TargetError {
     #[cfg(feature = "local")]
     #[error("the stack {name} cannot be used: {found}")]
     Lost { name: String, found: String },
+    /// The emulator of the stack that was meant has ended.
+    #[cfg(feature = "local")]
+    #[error(transparent)]
+    Ended(crate::local::LocalError),
     #[cfg(feature = "local")]
     #[error("the local stacks cannot be read")]
     Local(#[source] crate::local::LocalError),
+    #[error("{0}: it is about a deployed stack: name one with --stack NAME or REDIAL_STACK")]
+    OnlyDeployed(&'static str),
     #[cfg(not(feature = "local"))]
     #[error("no stack is selected: name one that is deployed to AWS with --stack NAME")]
     NotNamed,
@@ -94,9 +100,9 @@ impl TargetError {
     /// Whether other arguments cure it.
     pub(super) fn is_input(&self) -> bool {
         #[cfg(feature = "local")]
-        return matches!(self, Self::Several(_));
+        return matches!(self, Self::Several(_) | Self::OnlyDeployed(_));
         #[cfg(not(feature = "local"))]
-        matches!(self, Self::NotNamed)
+        matches!(self, Self::NotNamed | Self::OnlyDeployed(_))
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{
     aws_error::AwsError,
     failure::Failure,
     stack::Target,
-    table::{Column, Table},
-    terminal::{print, print_lines, say},
+    table::{Column, Narrow, Table},
+    terminal::{print, print_lines, say, width},
 };
 
 #[derive(Debug)]
@@ -94,7 +94,13 @@ fn lines(found: &[DeliveryRecord], place: impl Fn(&DeliveryRecord) -> String) ->
         ]
     };
     let headings = ["ID", "STATE", "SINCE", "STATUS", "REASON", "WHERE"];
-    Table::new(headings.map(Column::text)).with(found.iter().map(row)).lines()
+    let column = |heading| match heading {
+        "STATUS" => Column::text(heading).narrowed(1, Narrow::LeaveOut),
+        "STATE" => Column::text(heading).narrowed(2, Narrow::LeaveOut),
+        "WHERE" => Column::text(heading).narrowed(3, Narrow::CutEnd),
+        _ => Column::text(heading),
+    };
+    Table::new(headings.map(column)).within(width()).with(found.iter().map(row)).lines()
 }
 
 /// Every field is always present.

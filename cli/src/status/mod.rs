@@ -24,7 +24,8 @@ use crate::{
     arguments,
     failure::Failure,
     stack::{Target, TargetArgs},
-    terminal::{print, print_lines},
+    tail::init_errors,
+    terminal::{print, print_lines, say},
     when::When,
 };
 
@@ -38,6 +39,9 @@ const USUALLY_LISTED: u64 = 50;
 
 /// How far back `--state` looks without `--since`.
 const LISTED_SINCE: Duration = Duration::from_secs(86_400);
+
+/// Whose tenant it is, unless an option says so.
+const TENANT: &str = "REDIAL_TENANT";
 
 /// The period of `--watch`.
 const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
@@ -92,7 +96,7 @@ pub(crate) struct Status {
     )]
     id: Option<DeliveryId>,
     /// The delivery's tenant; _unknown for a body whose tenant could not be parsed
-    #[arg(long, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
+    #[arg(long, env = TENANT, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
     tenant: Option<String>,
     /// Print one line of JSON
     #[arg(long)]
@@ -114,14 +118,14 @@ pub(crate) struct Status {
     #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u64).range(LISTED))]
     limit: Option<u64>,
     /// Show the whole stack instead of a delivery
-    #[arg(long, conflicts_with_all = ["id", "tenant", "wait", "state"])]
+    #[arg(long, conflicts_with_all = ["id", "wait", "state"])]
     summary: bool,
     /// Repeat the summary at this interval, until Ctrl-C
-    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["id", "tenant", "wait"],
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["id", "wait"],
           value_parser = clap::value_parser!(u64).range(WATCH_SECONDS))]
     watch: Option<u64>,
     /// Count all parked messages of the summary, and show every origin
-    #[arg(long, conflicts_with_all = ["id", "tenant", "wait"])]
+    #[arg(long, conflicts_with_all = ["id", "wait"])]
     all: bool,
     #[command(flatten)]
     target: TargetArgs,
@@ -135,7 +139,13 @@ fn states() -> impl clap::builder::TypedValueParser<Value = Filter> {
 
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let Self { id, tenant, json, wait, state, since, tag, limit, summary: _, watch, all, target } = self;
+        let Self { id, tenant, json, wait, state, since, tag, limit, summary, watch, all, target } = self;
+        // The variable is for all commands, and the summary has no use for it.
+        if summary && tenant.is_some() && tenant != std::env::var(TENANT).ok() {
+            return Err(Failure::input(
+                "--tenant: the summary is of the whole stack; --state lists a tenant's deliveries",
+            ));
+        }
         if let Some(filter) = state {
             let tenant = tenant.as_deref().and_then(Tenant::parse).ok_or_else(|| {
                 Failure::input("--tenant: expected a tenant: _unknown has no deliveries, only dead letters")
@@ -151,14 +161,18 @@ impl Status {
                 let delivery = Delivery { id, tenant, json, target: target.resolve().await? };
                 match wait {
                     Some(seconds) => delivery.wait(seconds).await,
-                    None => delivery.show(delivery.standing().await?.as_ref()),
+                    None => {
+                        let standing = delivery.standing().await?;
+                        delivery.say_init_errors(standing.as_ref()).await;
+                        delivery.show(standing.as_ref())
+                    }
                 }
             }
             // The arguments require both unless it is the summary.
             (_, None) | (None, _) => {
                 let shown = summary::Shown { since, watch, json, all };
                 shown.since(System.now())?;
-                summary::run(&target.resolve().await?, shown).await
+                summary::run(&target, shown).await
             }
         }
     }
@@ -185,6 +199,7 @@ impl Delivery {
                 self.show(last.as_ref())
             }
             Err(_) => {
+                self.say_init_errors(last.as_ref()).await;
                 self.show(last.as_ref())?;
                 Err(Failure::reported(&format!("the delivery has not ended within {seconds} s")))
             }
@@ -204,14 +219,25 @@ impl Delivery {
         }
     }
 
+    /// Says first why a delivery that has not ended makes no progress: its function cannot start.
+    async fn say_init_errors(&self, standing: Option<&Standing>) {
+        if standing.is_none_or(|standing| !standing.is_final()) {
+            // Who may not read the logs still sees the delivery.
+            let errors = init_errors::recent(&self.target, System.now()).await.unwrap_or_default();
+            errors.iter().for_each(|error| say(&error.in_words()));
+        }
+    }
+
     fn show(&self, standing: Option<&Standing>) -> Result<(), Failure> {
         match standing {
             Some(standing) if self.json => print(&standing.to_json().to_string())?,
             Some(standing) => print_lines(standing.lines())?,
             None => {
+                let Self { tenant, id, .. } = self;
                 return Err(Failure::reported(&format!(
-                    "the delivery {}#{} is unknown:\n  no worker has received it yet, it was never sent, or has expired",
-                    self.tenant, self.id
+                    "the delivery {tenant}#{id} is unknown:\n  no worker has received it yet, it was never sent, or has expired\n  \
+                     next: `redial status --summary` shows what waits on the queues, and `redial tail --tenant {tenant} --id {id} \
+                     --since 2h --no-follow` what was logged of it"
                 )));
             }
         }

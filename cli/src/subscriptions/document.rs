@@ -13,10 +13,11 @@ use redial_core::{
     identity::Tenant,
     message::{Inbound, QueueKind, To, parse},
     policy::{Policy, catalogue, parse as parse_policy, stored},
-    push_target::PushTarget,
+    push_target::{PushTarget, expiration_time},
     rate::Rate,
     shape::{self, Errors, FieldsError, Object, ShapeError},
     subscription::Terms,
+    time::Timestamp,
     webhook::{CustomHeaders, Permitted, SigningSecrets, WebhookSecret},
 };
 use redial_engine::ports::Clock as _;
@@ -34,7 +35,8 @@ const A_RATE: &str =
 
 #[derive(Debug)]
 pub(super) enum Document {
-    Browser(PushTarget),
+    /// With the time from which on the browser does not hold it any more.
+    Browser(Box<PushTarget>, Option<Timestamp>),
     Webhook(Box<Webhook>),
 }
 
@@ -60,7 +62,15 @@ pub(super) fn read(text: &str, tenant: &Tenant) -> Result<Document, Failure> {
             r#"expected a browser's subscription, {"endpoint", "keys"}, or a webhook's, {"url"}, found neither"#,
         ));
     }
-    browser(text, tenant).map(Document::Browser)
+    let target = browser(text, tenant)?;
+    let raw = fields.iter().find(|(name, _)| name == "expirationTime").map(|(_, raw)| raw);
+    let ends_at = raw.and_then(|raw| expiration_time(raw)).flatten();
+    if ends_at.is_some_and(|ends_at| ends_at <= System.now()) {
+        return Err(Failure::input(
+            "expirationTime: expected null or a time that is ahead, found a time that is over",
+        ));
+    }
+    Ok(Document::Browser(Box::new(target), ends_at))
 }
 
 fn browser(text: &str, tenant: &Tenant) -> Result<PushTarget, Failure> {
@@ -214,8 +224,14 @@ mod tests {
         let text = format!(
             "\u{FEFF}{{\"endpoint\":\"https://push.example/x\",\n\"expirationTime\":null,\"keys\":{KEYS}}}\n"
         );
-        let Ok(Document::Browser(target)) = read(&text) else { panic!("a browser's") };
+        let Ok(Document::Browser(target, None)) = read(&text) else { panic!("a browser's") };
         assert_eq!(target.endpoint.origin().as_str(), "https://push.example");
+        let ends = |ms: &str| read(&text.replace("null", ms));
+        let Ok(Document::Browser(_, Some(ends_at))) = ends("32503680000000") else { panic!("a browser's") };
+        assert_eq!(ends_at.to_rfc3339(), "3000-01-01T00:00:00.000Z");
+        assert!(
+            matches!(ends("1"), Err(Failure::Input(errors)) if errors[0].starts_with("expirationTime: "))
+        );
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Shown {
         };
         (shown["tenant"], shown["id"]) = (found.key.tenant.as_str().into(), found.key.id.as_str().into());
         shown["kind"] = found.recipient.channel().label().into();
-        shown["state"] = found.state.label().into();
+        shown["state"] = found.state_at(self.now).label().into();
         shown
     }
 
@@ -73,6 +73,7 @@ impl Shown {
             "tags": found.tags,
             "created_at": found.created_at.map(Timestamp::to_rfc3339),
             "last_seen_at": found.last_seen_at.map(Timestamp::to_rfc3339),
+            "ends_at": found.ends_at.map(Timestamp::to_rfc3339),
             "consent": found.consent.as_ref().map(|consent| json!({
                 "at": consent.at.to_rfc3339(),
                 "prompt_version": consent.prompt_version,
@@ -121,7 +122,7 @@ impl Shown {
     }
 
     fn lines(self, found: &Subscription) -> Vec<String> {
-        let mut lines = vec![format!("{}: {}", found.key, found.state.label())];
+        let mut lines = vec![format!("{}: {}", found.key, found.state_at(self.now).label())];
         let mut add = |name: &str, text: &str| {
             lines.push(format!("  {:<16}{text}", name.replace('_', " ")));
         };

@@ -8,6 +8,7 @@ mod import;
 mod list;
 mod person;
 mod put;
+mod variables;
 mod which;
 
 pub(crate) use which::Which;

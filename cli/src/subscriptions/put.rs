@@ -1,13 +1,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use redial_adapters::{subscriptions_dynamo::DynamoSubscriptions, system::System, webhook_keys::new_secret};
+use redial_adapters::{
+    subscriptions_dynamo::{DynamoSubscriptions, Stored},
+    system::System,
+    webhook_keys::new_secret,
+};
 use redial_core::{
     endpoint::Endpoint,
     identity::{SubscriptionKey, VapidKeyId},
     push_target::PushTarget,
     recipient::Recipient,
-    subscription::Subscription,
+    subscription::{SameEndpoint, Subscription},
+    time::Timestamp,
     webhook::{SigningSecrets, WebhookTarget},
 };
 use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
@@ -15,11 +20,12 @@ use serde_json::json;
 
 use super::{
     document::{self, Document, Webhook},
+    variables::{parse_same_endpoint, same_endpoint},
     which::Which,
 };
 use crate::{arguments, failure::Failure, input, stack::OnStack, terminal::say};
 
-/// Stores a subscription, or replaces the one with the same id
+/// Stores a subscription, or replaces the one with the same id and of the same kind
 ///
 /// FILE holds what a browser returns: JSON.stringify(subscription), that is {"endpoint", "keys": {"p256dh", "auth"}}. Messages that
 /// name the id in `to.subscription` are then sent there.
@@ -43,6 +49,13 @@ pub(crate) struct Put {
     /// The VAPID key that the browser subscribed with [default: the default key]
     #[arg(long, value_name = "ID", value_parser = arguments::vapid_key)]
     vapid_key_id: Option<VapidKeyId>,
+    /// If another subscription of the tenant has the browser's endpoint: replace that one, or refuse this one [default: as
+    /// the stack has it, in its parameter SameEndpoint]
+    #[arg(long, value_name = "replace|refuse", value_parser = parse_same_endpoint)]
+    same_endpoint: Option<SameEndpoint>,
+    /// Replace a subscription of the other kind, a webhook's receiver by a browser or a browser by one
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     on: OnStack,
 }
@@ -51,7 +64,7 @@ impl Put {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let text = input::read_text(&self.file, document::MOST_BYTES)?;
         match document::read(&text, &self.which.tenant)? {
-            Document::Browser(target) => self.browser(target).await,
+            Document::Browser(target, ends_at) => self.browser(*target, ends_at).await,
             Document::Webhook(_) if self.vapid_key_id.is_some() => {
                 Err(Failure::input("--vapid-key-id: a webhook has no VAPID key"))
             }
@@ -59,12 +72,24 @@ impl Put {
         }
     }
 
-    async fn browser(mut self, mut target: PushTarget) -> Result<(), Failure> {
+    async fn browser(mut self, mut target: PushTarget, ends_at: Option<Timestamp>) -> Result<(), Failure> {
         target.vapid_key_id = self.vapid_key_id.take().or(target.vapid_key_id);
-        let subscription = Subscription::new(self.which.key(), Recipient::WebPush(target));
-        let store = self.on.target().await?.subscriptions().await?;
-        let is_new = store.put(&subscription, System.now()).await?;
-        self.print(&subscription, is_new, None, None)
+        let new = Subscription::new(self.which.key(), Recipient::WebPush(target));
+        let subscription = Subscription { ends_at, ..new };
+        let stack = self.on.target().await?;
+        let same_endpoint = same_endpoint(&stack, self.same_endpoint).await?;
+        let store = stack.subscriptions().await?;
+        if !self.replace {
+            is_of_same_kind(&subscription, &store).await?;
+        }
+        match store.put_browser(&subscription, same_endpoint, System.now()).await? {
+            Stored::EndpointTaken => Err(Failure::input(
+                "endpoint: expected one that no other subscription of the tenant has, found one that has another",
+            )),
+            stored @ (Stored::New | Stored::InPlace) => {
+                self.print(&subscription, stored == Stored::New, None, None)
+            }
+        }
     }
 
     async fn webhook(self, webhook: Webhook) -> Result<(), Failure> {
@@ -89,6 +114,9 @@ impl Put {
         };
         let recipient = Recipient::Webhook(WebhookTarget { endpoint, secrets, headers });
         let subscription = Subscription { terms, ..Subscription::new(key, recipient) };
+        if !self.replace {
+            is_of_same_kind(&subscription, &store).await?;
+        }
         let now = System.now();
         let is_new = match policy {
             Some(policy) => store.put_with_policy(&subscription, &policy, now).await?,
@@ -114,6 +142,23 @@ impl Put {
         note.into_iter().for_each(say);
         Ok(())
     }
+}
+
+/// Refuses to replace a receiver with its secrets by a browser, or a browser by a receiver: it is a mistaken id.
+async fn is_of_same_kind(subscription: &Subscription, store: &DynamoSubscriptions) -> Result<(), Failure> {
+    let Some(before) = store.get(&subscription.key).await? else { return Ok(()) };
+    let kind = |recipient: &Recipient| match recipient {
+        Recipient::WebPush(_) => "a browser",
+        Recipient::Webhook(_) => "a webhook's receiver",
+    };
+    let (before, after) = (kind(&before.recipient), kind(&subscription.recipient));
+    if before == after {
+        return Ok(());
+    }
+    let key = &subscription.key;
+    Err(Failure::input(format!(
+        "--id: {key} is {before}, and FILE has {after}: choose another id, or pass --replace to store it in its place"
+    )))
 }
 
 /// The secrets of a receiver that is stored with the same address.

@@ -154,7 +154,7 @@ async fn after_a_throttled_call_it_resumes_where_it_was() {
             Ok(Some(events)) => given.extend(events.iter().map(|event| secs(event.at))),
             Ok(None) => break,
             Err(unread) => {
-                let words = "the log dispatch cannot be read: AWS gave no answer: slower";
+                let words = "the log dispatch cannot be read: AWS refused the call: slower";
                 assert_eq!(unread.to_string(), words);
                 throttled += 1;
             }

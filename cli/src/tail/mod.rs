@@ -7,6 +7,7 @@
 mod event;
 mod filter;
 mod follow;
+pub(crate) mod init_errors;
 mod line;
 mod source;
 
@@ -17,12 +18,14 @@ use std::{
 
 use clap::Args;
 use redial_adapters::{success_logs::SuccessLogs, system::System};
+use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::{
     filter::Filter,
     follow::{Follower, Unread},
+    init_errors::InitError,
     line::line,
     source::{Backoff, POLL},
 };
@@ -33,6 +36,9 @@ use crate::{
     stack::{Target, TargetArgs},
     terminal::{is_read, say, shown},
 };
+
+/// How often it is looked whether functions start.
+const STARTS_PERIOD: Duration = Duration::from_secs(30);
 
 pub(crate) use self::source::{CloudWatchLogs, group, groups};
 
@@ -104,8 +110,10 @@ impl Tail {
         }
         let mut backoff = Backoff::default();
         let mut found = false;
+        let mut starts = Starts::default();
         loop {
             let began = System.now();
+            starts.say_errors(&target, began).await;
             loop {
                 let events = match follower.next().await {
                     Ok(events) => events,
@@ -139,6 +147,27 @@ impl Tail {
             }
             follower.next_round(System.now());
         }
+    }
+}
+
+/// The functions that cannot start, which have no lines of their own. Each error is said once.
+#[derive(Debug, Default)]
+struct Starts {
+    looked_at: Option<Timestamp>,
+    said: Vec<String>,
+}
+
+impl Starts {
+    async fn say_errors(&mut self, target: &Target, now: Timestamp) {
+        if self.looked_at.is_some_and(|at| now.since(at) < STARTS_PERIOD) {
+            return;
+        }
+        self.looked_at = Some(now);
+        // Who may not read the configurations follows the logs anyway.
+        let errors = init_errors::recent(target, now).await.unwrap_or_default();
+        let words: Vec<String> = errors.iter().map(InitError::in_words).collect();
+        words.iter().filter(|words| !self.said.contains(words)).for_each(|words| say(words));
+        self.said = words;
     }
 }
 

@@ -126,7 +126,9 @@ impl Standing {
             Some(State::Active) => {
                 Count { active: 1, flagged: u64::from(item.contains_key("flagged_at")), off: 0 }
             }
-            Some(State::Gone | State::Quarantined | State::Disabled) => Count { off: 1, ..Count::default() },
+            Some(State::Gone | State::Quarantined | State::Disabled | State::Expired | State::Stale) => {
+                Count { off: 1, ..Count::default() }
+            }
             None => return,
         };
         let of = match text("vapid_key_id") {

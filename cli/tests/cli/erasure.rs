@@ -5,6 +5,7 @@ use redial_core::{
     endpoint::EndpointHash,
     identity::{SubscriptionKey, Tenant},
     recipient::Recipient,
+    subscription::SameEndpoint,
     tag::{Tag, Tags},
     webhook::WebhookTarget,
 };
@@ -104,7 +105,7 @@ async fn stored() -> Person {
     let mut renewal = renewal("acme", "canary-s", TAG, &browser);
     let tags = [TAG, "news"].map(|tag| Tag::parse(tag).expect("a tag"));
     renewal.document.tags = Some(Tags::new(tags.to_vec()).expect("two are not too many"));
-    book.renew(renewal, System.now()).await.expect("it is stored");
+    book.renew(renewal, SameEndpoint::Replace, System.now()).await.expect("it is stored");
     let endpoint = redial_core::endpoint::Endpoint::parse(&hook).expect("valid");
     let key = |id: &str| SubscriptionKey {
         tenant: Tenant::parse("acme").expect("valid"),

@@ -10,6 +10,7 @@ mod doctor;
 mod erasure;
 mod first_message;
 mod help;
+mod init_errors;
 mod lines;
 mod local_access;
 mod local_stack;

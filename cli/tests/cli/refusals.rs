@@ -243,10 +243,3 @@ fn an_invalid_policy_is_refused_with_all_its_errors() {
         "error: standard input: max_retries: expected an integer from 0 to 100, found an integer: 101";
     assert_eq!(said, [retries, "error: standard input: f: expected no such field, found an integer: 1"]);
 }
-
-#[test]
-fn a_webhook_inside_the_network_is_warned_about() {
-    let message = r#"{"tenant":"acme","to":{"webhook":{"url":"https://10.0.0.1/s3cret"}}}"#;
-    let said = run_in_no_folder("send -", message).stderr;
-    assert!(said.starts_with("warning: line 1: to.webhook.url: ") && !said.contains("s3cret"), "{said}");
-}

@@ -16,7 +16,8 @@ use crate::prelude::*;
 
 #[tokio::test]
 async fn verify_finds_each_planted_fault_and_nothing_else() {
-    let stack = TestStack::with_placeholders().await;
+    // With the real functions: it is examined whether they start.
+    let stack = TestStack::as_deployed_with(|_| {}).await;
     let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
     stack.register_at(proxy.url());
     steps! {

@@ -38,7 +38,16 @@ impl AwsPorts {
     /// Builds the clients and loads the keys of hashes and tokens. The public VAPID keys are read when they are first listed: the
     /// API works without them, and most of its workers never list them.
     pub(crate) async fn connect(config: IngestConfig) -> Result<(Self, Settings), InitError> {
-        let IngestConfig { stack, token_key, push_hosts, egress_allow, cors_origins, rate, quotas } = config;
+        let IngestConfig {
+            stack,
+            token_key,
+            push_hosts,
+            egress_allow,
+            cors_origins,
+            rate,
+            quotas,
+            same_endpoint,
+        } = config;
         let aws = Aws::find()?;
         let [hash_key, token_key] = aws.secrets().read_all([&stack.hash_key, &token_key]).await?;
         let (hash_keys, token_keys) = (aws::hash_keys(&hash_key)?, aws::token_keys(&token_key)?);
@@ -51,6 +60,7 @@ impl AwsPorts {
             cors_origins,
             rate,
             quotas,
+            same_endpoint,
         };
         let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
         let (client, units) = (|| dynamo.clone(), || aws.units.clone());

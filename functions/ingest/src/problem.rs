@@ -27,6 +27,7 @@ pub enum Kind {
     AlreadyEnded,
     OfAnAudience,
     IsAWebhook,
+    EndpointTaken,
     SubscriptionDeleted,
     QuotaExceeded,
     TooLarge,
@@ -36,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Invalid,
         Self::Unauthorized,
         Self::Forbidden,
@@ -48,6 +49,7 @@ impl Kind {
         Self::AlreadyEnded,
         Self::OfAnAudience,
         Self::IsAWebhook,
+        Self::EndpointTaken,
         Self::SubscriptionDeleted,
         Self::QuotaExceeded,
         Self::TooLarge,
@@ -121,6 +123,12 @@ impl Kind {
                 StatusCode::CONFLICT,
                 "The id belongs to a webhook",
                 "Manage webhooks with `redial subscriptions`.",
+            ),
+            Self::EndpointTaken => (
+                "endpoint_taken",
+                StatusCode::CONFLICT,
+                "Another subscription has this endpoint",
+                "The endpoint is stored under another id of the tenant. Nothing was changed. Delete that subscription, or submit the endpoint under its id.",
             ),
             Self::SubscriptionDeleted => (
                 "subscription_deleted",

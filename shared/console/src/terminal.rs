@@ -63,6 +63,12 @@ pub fn width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
+/// The lines of the terminal that standard output is; `None` if it is none.
+pub fn height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
+
 /// Whether the pipe is still open. A closed one is no error.
 pub fn is_read(written: io::Result<()>) -> io::Result<bool> {
     match written {

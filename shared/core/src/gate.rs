@@ -50,7 +50,12 @@ impl Candidate<'_> {
         } else if matches!(self.message.to, To::Audience(_)) {
             Gate::End(Plan::Expand)
         } else {
-            self.obstacle.map_or(Gate::Go, end)
+            match self.obstacle {
+                None => Gate::Go,
+                // Its browser may have the message already: a dead letter would offer to send it twice.
+                Some(reason @ Reason::EndpointReplaced) => Gate::End(Plan::FailedNoRetries(reason)),
+                Some(reason) => end(reason),
+            }
         }
     }
 

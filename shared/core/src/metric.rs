@@ -34,6 +34,12 @@ labels! {
         DeliveryLatency = "DeliveryLatency",
         Pruned = "Pruned",
         Quarantined = "Quarantined",
+        /// Subscriptions that were removed because their browsers had said that they would not hold any longer.
+        SubscriptionsExpired = "SubscriptionsExpired",
+        /// Subscriptions that were removed because their browsers were not seen for too long.
+        SubscriptionsStale = "SubscriptionsStale",
+        /// Subscriptions whose endpoint another one of their tenant has now.
+        EndpointsReplaced = "EndpointsReplaced",
         /// Tenants' stored policies that were found invalid, and were not followed.
         PoliciesIgnored = "PoliciesIgnored",
         EndpointsDisabled = "EndpointsDisabled",

@@ -4,10 +4,13 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use serde_json::value::RawValue;
+
 use crate::endpoint::Endpoint;
 use crate::identity::{ID_FORM, VapidKeyId};
 use crate::shape::{self, Object};
 use crate::text::redacted;
+use crate::time::Timestamp;
 
 /// base64url with or without padding: browsers and libraries write both.
 const LENIENT_URL_SAFE: GeneralPurpose = GeneralPurpose::new(
@@ -75,7 +78,21 @@ pub(crate) struct PushFields {
     pub(crate) endpoint: Option<Endpoint>,
     pub(crate) keys: Option<PushKeys>,
     vapid_key_id: Option<VapidKeyId>,
+    /// `expirationTime`: from when on the browser does not hold the subscription any more.
+    pub(crate) ends_at: Option<Timestamp>,
 }
+
+/// Reads `expirationTime`: `Some(None)` for null.
+pub fn expiration_time(raw: &RawValue) -> Option<Option<Timestamp>> {
+    if raw.get() == "null" {
+        return Some(None);
+    }
+    // Within the years that RFC 3339 can write.
+    let ms = shape::number(raw).filter(|ms| (0.0..=253_402_300_799_999.0).contains(ms))?;
+    Some(Some(Timestamp::from_ms(ms as i64)))
+}
+
+pub const AN_EXPIRATION_TIME: &str = "null or epoch milliseconds";
 
 impl PushFields {
     /// Takes what `PushSubscription.toJSON()` gives, and the id of the VAPID key, from an object that may have more fields.
@@ -83,9 +100,7 @@ impl PushFields {
         let endpoint = object.required("endpoint", "an https URL without userinfo", |raw| {
             Endpoint::parse(&shape::string(raw)?).ok()
         });
-        object.optional("expirationTime", "null or epoch milliseconds", |raw| {
-            (raw.get() == "null" || shape::number(raw).is_some()).then_some(())
-        });
+        let ends_at = object.optional("expirationTime", AN_EXPIRATION_TIME, expiration_time).flatten();
         let vapid_key_id = object.optional("vapid_key_id", ID_FORM, shape::text(VapidKeyId::parse));
         let keys = if object.raw("keys").is_some() {
             object.object("keys").and_then(push_keys)
@@ -93,7 +108,7 @@ impl PushFields {
             object.refuse("keys", "{\"p256dh\", \"auth\"}", None);
             None
         };
-        Self { endpoint, keys, vapid_key_id }
+        Self { endpoint, keys, vapid_key_id, ends_at }
     }
 
     pub(crate) fn target(self) -> Option<PushTarget> {

@@ -12,6 +12,11 @@ labels! {
         SubscriptionUnknown = "subscription_unknown",
         /// The message names a subscription that is switched off, gone or in quarantine.
         SubscriptionOff = "subscription_off",
+        /// The browser said until when its subscription holds, and that time is over; or nothing was heard of it for too long.
+        SubscriptionExpired = "subscription_expired",
+        SubscriptionStale = "subscription_stale",
+        /// Another subscription of the tenant has its endpoint now, or had it when the message to an audience was opened.
+        EndpointReplaced = "endpoint_replaced",
         EndpointDisabled = "endpoint_disabled",
         HeaderNotPermitted = "header_not_permitted",
         /// The endpoint is not one that Redial sends to: not on the allow-list, or its address is not a public one.

@@ -9,7 +9,7 @@ mod node_function;
 
 pub use local::{
     Description, Emulator, FunctionHost, Functions, FunctionsIn, Known, LOCALSTACK_ENDPOINT, LocalError,
-    Options, Parts, PartsError, Progress, Queues, REGION, Stack, StackKey, Tables, find, known, lost, note,
-    python, sdk_config, take_down,
+    Options, Parts, PartsError, Progress, Queues, REGION, Stack, StackKey, Tables, ended, find, known, lost,
+    note, of_ended, python, sdk_config, take_down,
 };
 pub use node_function::NodeFunction;

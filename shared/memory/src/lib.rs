@@ -5,6 +5,7 @@
 //! another over what the first left, and look at what became of every message.
 
 mod audiences;
+mod book;
 mod effects;
 mod entries;
 mod expiry;
@@ -104,6 +105,7 @@ pub fn cleanup_settings() -> cleanup::Settings {
         guard: SpikeGuard::default(),
         switched_off_after: SWITCHED_OFF_AFTER,
         late_after: cleanup::LATE_AFTER,
+        stale_after: None,
     }
 }
 

@@ -29,7 +29,7 @@ use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
     Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
-    RegisteredLine, StoredOrigin,
+    RegisteredLine, StoredOrigin, WalkProgress,
 };
 
 use super::entries::Entries;
@@ -136,9 +136,15 @@ pub struct State {
     pub followed: BTreeMap<Tenant, TenantPolicies>,
     pub access_keys: BTreeMap<ApiKeyId, StoredKey>,
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
-    /// What is left of erased ones: the hash of the endpoint, and when.
-    pub tombstones: BTreeMap<SubscriptionKey, (EndpointHash, Timestamp)>,
     pub erased: BTreeSet<Subject>,
+    /// What is left of erased and of replaced ones: the hash of the endpoint, and when.
+    pub tombstones: BTreeMap<SubscriptionKey, (Option<EndpointHash>, Timestamp)>,
+    /// Who had an endpoint that no subscription has now, and until when that is remembered.
+    pub former_holders: BTreeMap<(Tenant, String), (SubscriptionId, Timestamp)>,
+    /// Subscriptions that a release stored which did not record whose their endpoints are.
+    pub unclaimed: BTreeSet<SubscriptionKey>,
+    /// How far the walk over subscriptions has come.
+    pub walk: Option<WalkProgress>,
     pub runs: BTreeMap<RunKey, Run>,
     /// A part that another worker moves there just before it is moved.
     pub crossing: Option<((RunKey, u8), Progress)>,

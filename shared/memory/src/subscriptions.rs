@@ -1,17 +1,15 @@
 //! Stored subscriptions in memory.
 
-use redial_core::endpoint::HashKeys;
 use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::recipient::Recipient;
-use redial_core::subscription::{self, Decision, Permit, Renewal, Subscription};
+use redial_core::subscription::{self, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    Erased, Erasures, Found, PortError, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
-    SubscriptionUpdate, Subscriptions,
+    Erasures, PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
+use super::book::leaves;
 use super::effects::assert_distinct;
 use super::{Memory, State};
 
@@ -133,10 +131,35 @@ impl SubscriptionHealth for Memory {
         .await
     }
 
+    async fn end(
+        &self,
+        found: &Subscription,
+        to: subscription::State,
+        _at: Timestamp,
+    ) -> Result<bool, PortError> {
+        self.effect("end", |state| {
+            let stored = state.subscriptions.get_mut(&found.key);
+            let is_meant = |it: &&mut Subscription| {
+                it.state == subscription::State::Active
+                    && it.recipient.endpoint() == found.recipient.endpoint()
+                    && (it.last_seen_at, it.ends_at) == (found.last_seen_at, found.ends_at)
+            };
+            stored.filter(is_meant).map(|it| it.state = to).is_some()
+        })
+        .await
+    }
+
     async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
         self.effect("remove", |state| {
-            let gone = meant(state, &update).is_some_and(|it| it.state == subscription::State::Gone);
-            gone && state.subscriptions.remove(&update.key).is_some()
+            let is_over = |it: &mut Subscription| {
+                matches!(
+                    it.state,
+                    subscription::State::Gone | subscription::State::Expired | subscription::State::Stale
+                )
+            };
+            let is_over = meant(state, &update).is_some_and(is_over);
+            let removed = is_over.then(|| leaves(state, &update.key, update.at)).flatten();
+            removed.is_some()
         })
         .await
     }
@@ -178,59 +201,6 @@ impl SubscriptionHealth for Memory {
     async fn close_window(&self, window: i64) -> Result<(), PortError> {
         self.effect("close_window", |state| {
             state.open_windows.remove(&window);
-        })
-        .await
-    }
-}
-
-impl SubscriptionBook for Memory {
-    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<Renewed, PortError> {
-        self.effect("renew", |state| {
-            let before = state.subscriptions.get(&renewal.key);
-            let deleted_at = state.tombstones.get(&renewal.key).map(|(_, at)| *at);
-            let (stored, is_new) = match renewal.decide(before, deleted_at, now) {
-                Decision::Begins(stored) => (stored, true),
-                Decision::Moves(stored) | Decision::Stays(stored) => (stored, false),
-                Decision::NeedsConsent => return Renewed::NeedsConsent,
-                Decision::IsAWebhook => return Renewed::IsAWebhook,
-                Decision::TokenEnded => return Renewed::TokenEnded,
-                Decision::TagsNotPermitted => return Renewed::TagsNotPermitted,
-            };
-            state.tombstones.remove(&renewal.key);
-            state.subscriptions.insert(renewal.key, stored.clone());
-            if is_new { Renewed::New(Box::new(stored)) } else { Renewed::Renewed(Box::new(stored)) }
-        })
-        .await
-    }
-
-    async fn find(&self, key: &SubscriptionKey) -> Result<Found, PortError> {
-        self.effect("find", |state| match (state.subscriptions.get(key), state.tombstones.get(key)) {
-            (Some(stored), _) => Found::Stored(Box::new(stored.clone())),
-            (None, Some((endpoint_hash, at))) => {
-                Found::Deleted { endpoint_hash: Some(endpoint_hash.clone()), at: *at }
-            }
-            (None, None) => Found::Unknown,
-        })
-        .await
-    }
-
-    async fn erase(
-        &self,
-        key: &SubscriptionKey,
-        permit: Option<&Permit>,
-        hash_keys: &HashKeys,
-        now: Timestamp,
-    ) -> Result<Erased, PortError> {
-        self.effect("erase", |state| {
-            let Some(stored) = state.subscriptions.get(key) else { return Erased::Nothing };
-            let Recipient::WebPush(target) = &stored.recipient else { return Erased::Nothing };
-            if permit.is_some_and(|permit| !permit.is_for(stored)) {
-                return Erased::TokenEnded;
-            }
-            let hash = hash_keys.endpoint(&target.endpoint);
-            state.subscriptions.remove(key);
-            state.tombstones.insert(key.clone(), (hash, now));
-            Erased::Yes
         })
         .await
     }

@@ -15,7 +15,7 @@ use crate::{
 use redial_console::{
     failure::Failure,
     policies::{named_or_file, usual_ttl},
-    terminal::{bar, print, say},
+    terminal::{bar, print, say, width},
 };
 
 /// Simulates an outage: what retry policies do to a provider, before a real outage shows it
@@ -134,7 +134,7 @@ impl Simulate {
         if self.json {
             print(&simulate::to_json(&figures))?;
         } else {
-            simulate::lines(&scenario, &figures).iter().try_for_each(|line| print(line))?;
+            simulate::lines(&scenario, &figures, width()).iter().try_for_each(|line| print(line))?;
         }
         if let Some(path) = &self.output {
             let picture = simulate::picture(&scenario, &figures);

@@ -219,7 +219,12 @@ pub fn renewal(tenant: &str, id: &str, tag: &str, browser: &Subscriber) -> Renew
     let tags = Tags::new(vec![Tag::parse(tag).expect("a tag")]).expect("one is not too many");
     Renewal {
         key: subscription_key(tenant, id),
-        document: Document { target: push_target(browser), tags: Some(tags), consent: Some(consent) },
+        document: Document {
+            target: push_target(browser),
+            tags: Some(tags),
+            consent: Some(consent),
+            ends_at: None,
+        },
         seen_at: None,
         permit: None,
     }

@@ -6,11 +6,14 @@ use super::{
     Summary,
     queues::{Depth, QUEUES, Queue},
 };
-use crate::{breakers::shown::Row, duration::whole};
+use crate::{breakers::shown::Row, duration::whole, tail::init_errors::InitError};
 
 /// What is wrong: the most urgent first.
 pub(super) fn findings(summary: &Summary) -> Vec<String> {
-    let mut findings = Vec::new();
+    if let Some(why) = &summary.lost {
+        return vec![format!("the stack does not answer: {why}")];
+    }
+    let mut findings: Vec<String> = summary.init_errors.iter().flatten().map(InitError::in_words).collect();
     findings.extend(late(summary));
     findings.extend(summary.origins.as_deref().map(breakers).unwrap_or_default());
     for ((queue, depth), age) in QUEUES.iter().zip(&summary.depths).zip(summary.ages) {
@@ -22,6 +25,9 @@ pub(super) fn findings(summary: &Summary) -> Vec<String> {
 
 /// What could not be read, and why.
 pub(super) fn unread(summary: &Summary) -> Vec<String> {
+    if summary.lost.is_some() {
+        return Vec::new();
+    }
     let queues = QUEUES.iter().zip(&summary.depths);
     let queues =
         queues.filter_map(|(it, depth)| Some((format!("the {}", it.in_words()), depth.as_ref().err()?)));
@@ -32,6 +38,7 @@ pub(super) fn unread(summary: &Summary) -> Vec<String> {
     let others = [
         waits,
         summary.origins.as_ref().err().map(|error| ("the origins", error)),
+        summary.init_errors.as_ref().err().map(|error| ("whether the functions start", error)),
         summary.metrics_error.as_ref().map(|error| ("ages and the last minutes", error)),
     ];
     let others = others.into_iter().flatten().map(|(what, error)| (what.to_owned(), error));

@@ -9,7 +9,7 @@ use super::{
     queues::QUEUES,
     waits::DUE,
 };
-use crate::aws_error::AwsError;
+use crate::{aws_error::AwsError, tail::init_errors::InitError};
 
 impl Summary {
     pub(crate) fn to_json(&self) -> Value {
@@ -21,6 +21,7 @@ impl Summary {
             "summary": findings::in_a_sentence(&found, unread.len()),
             "findings": found,
             "untold": unread,
+            "init_errors": self.init_errors.as_ref().ok().map(|errors| errors.iter().map(init_error).collect::<Vec<_>>()),
             "queues": self.queues_json(),
             "oldest_from": self.ages_from.map(|from| match from {
                 AgesFrom::CloudWatch => "cloudwatch",
@@ -105,6 +106,10 @@ impl Summary {
         shown.insert("trouble".to_owned(), error(self.metrics_error.as_ref()));
         Value::Object(shown)
     }
+}
+
+fn init_error(error: &InitError) -> Value {
+    json!({"function": error.function, "at": error.at.to_rfc3339(), "words": error.words})
 }
 
 fn error(error: Option<&AwsError>) -> Value {

@@ -31,8 +31,9 @@ use crate::{
     aws_error::AwsError,
     breakers::shown::Row,
     failure::Failure,
-    stack::Target,
-    terminal::{is_read, shown, width},
+    stack::{Target, TargetArgs},
+    tail::init_errors::{self, InitError},
+    terminal::{height, is_read, shown, width},
     when::When,
 };
 
@@ -54,6 +55,10 @@ enum AgesFrom {
 struct Summary {
     stack: String,
     at: Timestamp,
+    /// Why it does not answer at all.
+    lost: Option<String>,
+    /// The functions that cannot start.
+    init_errors: Result<Vec<InitError>, AwsError>,
     /// From when on what was sent and failed is counted.
     since: Timestamp,
     /// Whether to show all origins, and to count all parked messages.
@@ -73,13 +78,14 @@ struct Summary {
 
 impl Summary {
     async fn read(target: &Target, since: Timestamp, all: bool, now: Timestamp) -> Self {
-        let (depths, metrics, emulated_ages, emulated_flow, waits, mut origins) = join!(
+        let (depths, metrics, emulated_ages, emulated_flow, waits, mut origins, init_errors) = join!(
             queues::depths(target),
             metrics::read(target, since, now),
             metrics::emulated_ages(target, now),
             metrics::emulated_flow(target, since),
             waits::read(target, all, now),
             origins(target, now),
+            init_errors::recent(target, now),
         );
         if let (Ok(rows), Ok(waits)) = (&mut origins, &waits) {
             rows.iter_mut().for_each(|row| row.wait_in(&waits.lines));
@@ -93,6 +99,8 @@ impl Summary {
         Self {
             stack: target.name.clone(),
             at: now,
+            lost: no_answer(&depths),
+            init_errors,
             since,
             all,
             is_emulated: target.is_emulated(),
@@ -114,6 +122,13 @@ impl Summary {
         let all = self.origins.as_deref().unwrap_or_default();
         if self.all { all } else { &all[..all.len().min(MOST_ORIGINS)] }
     }
+}
+
+/// Why no queue was read, if none was because nothing answered.
+fn no_answer(depths: &[Result<Depth, AwsError>]) -> Option<String> {
+    let errors = depths.iter().map(|depth| depth.as_ref().err().filter(|error| error.is_no_answer()));
+    let errors: Option<Vec<&AwsError>> = errors.collect();
+    errors?.first().map(|error| error.in_words())
 }
 
 async fn origins(target: &Target, now: Timestamp) -> Result<Vec<Row>, AwsError> {
@@ -155,30 +170,51 @@ impl Shown {
 /// Metrics are counted by the minute.
 const SHORTEST_PERIOD: Duration = Duration::from_secs(60);
 
-/// Prints it once, or every `watch` seconds until the reader closes the pipe.
-pub(super) async fn run(target: &Target, show: Shown) -> Result<(), Failure> {
+/// Prints it once, or every `watch` seconds until the reader closes the pipe. While a stack does not answer, that is printed once.
+pub(super) async fn run(args: &TargetArgs, show: Shown) -> Result<(), Failure> {
     let Shown { watch, json, all, .. } = show;
     let clears = watch.is_some() && !json && io::stdout().is_terminal();
-    let mut is_first = true;
+    let mut target = args.resolve().await?;
+    let (mut is_first, mut was_lost, mut last) = (true, false, Vec::new());
     loop {
         let now = System.now();
-        let summary = Summary::read(target, show.since(now)?, all, now).await;
-        let text = if json {
-            shown(&summary.to_json().to_string(), &io::stdout()).into_owned()
-        } else {
-            let text = shown(&summary.lines(width()).join("\n"), &io::stdout()).into_owned();
-            // In a file or a pipe, an empty line stands between two.
-            let before = if clears { CLEAR } else { "\n" };
-            if is_first && !clears { text } else { format!("{before}{text}") }
-        };
-        let has_reader = is_read(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))?;
+        let mut summary = Summary::read(&target, show.since(now)?, all, now).await;
+        if summary.lost.is_some() {
+            // A local stack may be known to have ended, or be up again at another place.
+            match args.found().await {
+                Ok(found) => target = found,
+                Err(why) => summary.lost = Some(why),
+            }
+        }
+        if !(was_lost && summary.lost.is_some()) {
+            let text = if json {
+                shown(&summary.to_json().to_string(), &io::stdout()).into_owned()
+            } else {
+                // The cursor stands on a line of its own.
+                let most = if clears { height().map(|rows| rows.saturating_sub(1)) } else { None };
+                let mut lines = summary.lines(width(), most);
+                if clears && summary.lost.is_some() {
+                    // What was seen last stays below a loss.
+                    lines.push(String::new());
+                    lines.append(&mut last);
+                    lines.truncate(most.unwrap_or(usize::MAX));
+                } else {
+                    last.clone_from(&lines);
+                }
+                let text = shown(&lines.join("\n"), &io::stdout()).into_owned();
+                // In a file or a pipe, an empty line stands between two.
+                let before = if clears { CLEAR } else { "\n" };
+                if is_first && !clears { text } else { format!("{before}{text}") }
+            };
+            let has_reader = is_read(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))?;
+            if !has_reader && watch.is_some() {
+                return Ok(());
+            }
+        }
         let Some(seconds) = watch else {
             return if summary.is_unread() { Err(Failure::Reported) } else { Ok(()) };
         };
-        if !has_reader {
-            return Ok(());
-        }
-        is_first = false;
+        (is_first, was_lost) = (false, summary.lost.is_some());
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 }

@@ -21,12 +21,16 @@ const UNKNOWN: &str = "?";
 const NONE: &str = "-";
 
 impl Summary {
-    /// For people, in a terminal of that width, or in 80 columns.
-    pub(super) fn lines(&self, terminal: Option<usize>) -> Vec<String> {
+    /// For people, in a terminal of that width, or in 80 columns; and of at most that many lines, where there is a limit: what is left out
+    /// then is said least.
+    pub(super) fn lines(&self, terminal: Option<usize>, most: Option<usize>) -> Vec<String> {
         let room = terminal.unwrap_or(COLUMNS);
         let (found, unread) = (findings::findings(self), findings::unread(self));
         let sentence = findings::in_a_sentence(&found, unread.len());
         let head = format!("{} at {}: {sentence}", self.stack, self.at.to_rfc3339_seconds());
+        if self.lost.is_some() {
+            return wrapped(&head, room);
+        }
         let notes = unread.into_iter().map(|it| format!("could not be read: {it}")).chain(self.notes());
         let blocks = [
             wrapped(&head, room),
@@ -36,8 +40,7 @@ impl Summary {
             self.origin_lines(room),
             notes.flat_map(|note| wrapped(&note, room)).collect(),
         ];
-        let blocks: Vec<Vec<String>> = blocks.into_iter().filter(|block| !block.is_empty()).collect();
-        blocks.join(&String::new())
+        within(blocks, most.unwrap_or(usize::MAX))
     }
 
     fn queue_lines(&self, room: usize) -> Vec<String> {
@@ -146,6 +149,35 @@ impl Summary {
         notes.extend(oldest.map(str::to_owned));
         notes
     }
+}
+
+/// The blocks with an empty line in between. Where that is too long, first the notes go, then the last rows of origins, then the empty
+/// lines, and in the end what stands last.
+fn within(blocks: [Vec<String>; 6], most: usize) -> Vec<String> {
+    let [head, queues, parked, flow, mut origins, mut notes] = blocks;
+    let length = |blocks: &[&Vec<String>]| {
+        let filled = blocks.iter().filter(|block| !block.is_empty());
+        filled.map(|block| block.len() + 1).sum::<usize>().saturating_sub(1)
+    };
+    if length(&[&head, &queues, &parked, &flow, &origins, &notes]) > most {
+        notes.clear();
+    }
+    let over = length(&[&head, &queues, &parked, &flow, &origins]).saturating_sub(most);
+    if over > 0 {
+        // The headings, a row, and the number of those that have no room.
+        let rows = origins.len().saturating_sub(1);
+        let kept = rows.saturating_sub(over + 1).max(1).min(rows);
+        if kept < rows {
+            origins.truncate(1 + kept);
+            origins.push(format!("{} more origins: a taller terminal shows them", rows - kept));
+        }
+    }
+    let blocks = [head, queues, parked, flow, origins, notes];
+    let has_room = length(&blocks.each_ref()) <= most;
+    let blocks: Vec<Vec<String>> = blocks.into_iter().filter(|block| !block.is_empty()).collect();
+    let mut lines = if has_room { blocks.join(&String::new()) } else { blocks.concat() };
+    lines.truncate(most);
+    lines
 }
 
 /// A table whose first `texts` columns are text and the others numbers. The first one is cut at its start where the lines are too

@@ -16,7 +16,7 @@ use super::{
     queues::{Depth, QUEUES},
     waits::{self, Waits},
 };
-use crate::{aws_error::AwsError, breakers::shown::Row};
+use crate::{aws_error::AwsError, breakers::shown::Row, tail::init_errors::InitError};
 
 fn now() -> Timestamp {
     Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
@@ -26,6 +26,8 @@ fn well() -> Summary {
     Summary {
         stack: "shop".to_owned(),
         at: now(),
+        lost: None,
+        init_errors: Ok(Vec::new()),
         since: now().minus(FLOW_PERIOD),
         all: false,
         is_emulated: false,
@@ -69,6 +71,7 @@ fn unread() -> Summary {
         metrics_error: Some(refused("cloudwatch:GetMetricData")),
         waits: Err(refused("dynamodb:Query")),
         origins: Err(AwsError::of("dynamodb:Query", None, "Timeout".to_owned())),
+        init_errors: Err(refused("lambda:GetFunctionConfiguration")),
         ..well()
     }
 }
@@ -76,7 +79,7 @@ fn unread() -> Summary {
 #[test]
 fn the_first_line_of_a_healthy_stack_is_ok() {
     assert_eq!(
-        well().lines(None),
+        well().lines(None, None),
         [
             "shop at 2026-11-21T10:00:30Z: ok: nothing is late, no breaker is open",
             "",
@@ -102,9 +105,35 @@ fn the_first_line_of_a_healthy_stack_is_ok() {
 }
 
 #[test]
+fn a_function_that_cannot_start_is_the_first_finding() {
+    let words = "Error: invalid configuration: VAPID_SUBJECT is not set".to_owned();
+    let error = InitError { function: "dispatch", at: now(), words };
+    let summary = Summary { init_errors: Ok(vec![error]), ..bad() };
+    let lines = summary.lines(None, None);
+    let first = "shop at 2026-11-21T10:00:30Z: look: dispatch cannot start: Error: invalid";
+    assert_eq!(
+        lines[..2],
+        [first, "  configuration: VAPID_SUBJECT is not set; 2 parked messages are overdue, the"]
+    );
+    let json = summary.to_json();
+    assert_eq!(json["init_errors"][0]["function"], "dispatch", "{json}");
+}
+
+#[test]
+fn a_stack_that_does_not_answer_is_one_finding() {
+    let lost = Summary { lost: Some("nothing listens at http://127.0.0.1:1".to_owned()), ..unread() };
+    let words = "the stack does not answer: nothing listens at http://127.0.0.1:1";
+    let shown = lost.lines(None, None).join(" ");
+    let shown: Vec<&str> = shown.split_whitespace().collect();
+    assert_eq!(shown.join(" "), format!("shop at 2026-11-21T10:00:30Z: look: {words}"));
+    let json = lost.to_json();
+    assert_eq!((&json["findings"], &json["untold"]), (&json!([words]), &json!([])));
+}
+
+#[test]
 fn a_longer_period_is_named_in_the_lines_and_in_json() {
     let summary = Summary { since: now().minus(Duration::from_secs(3_600)), ..well() };
-    let lines = summary.lines(None);
+    let lines = summary.lines(None, None);
     assert!(lines.iter().any(|line| line.starts_with("LAST 1h 0m attempts 1204, sent 1180,")), "{lines:#?}");
     let json = summary.to_json();
     assert_eq!(json["last_minutes"]["seconds"], 3_600);
@@ -113,7 +142,7 @@ fn a_longer_period_is_named_in_the_lines_and_in_json() {
 
 #[test]
 fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
-    let lines = bad().lines(None);
+    let lines = bad().lines(None, None);
     assert_eq!(
         lines[..6],
         [
@@ -134,14 +163,14 @@ fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
         assert!(lines.contains(&line.to_owned()), "{line}: {lines:#?}");
     }
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
-    let narrow = bad().lines(Some(64));
+    let narrow = bad().lines(Some(64), None);
     assert!(narrow.iter().all(|line| line.chars().count() <= 64), "{narrow:#?}");
 }
 
 #[test]
 fn the_widest_numbers_fit_eighty_columns() {
     let wide = Summary { waits: Ok(waits::tests::wide()), ..well() };
-    let lines = wide.lines(None);
+    let lines = wide.lines(None, None);
     let row = lines.iter().find(|line| line.ends_with(" ≥790k")).expect("the lane with the most");
     assert_eq!(row.matches('≥').count(), 9, "{row}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
@@ -151,15 +180,15 @@ fn the_widest_numbers_fit_eighty_columns() {
 fn unread_parts_are_reported_and_every_json_field_is_present() {
     let (unread, well) = (unread(), well());
     assert!(unread.is_unread() && !well.is_unread());
-    let lines = unread.lines(None).join("\n");
+    let lines = unread.lines(None, None).join("\n");
     assert!(
-        lines.starts_with("shop at 2026-11-21T10:00:30Z: nothing found, but 9 parts could not be read\n")
+        lines.starts_with("shop at 2026-11-21T10:00:30Z: nothing found, but 10 parts could not be read\n")
     );
     for words in [
         "transactional  ingest              ?          ?        ?       ?",
         "LAST 5 MINUTES unknown",
         "could not be read: the parked buckets: you have no permission dynamodb:Query",
-        "could not be read: the origins: AWS gave no answer: Timeout",
+        "could not be read: the origins: Timeout",
     ] {
         assert!(lines.contains(words), "{words}: {lines}");
     }
@@ -195,6 +224,24 @@ fn fields(of: &Value) -> Vec<String> {
 }
 
 #[test]
+fn a_watched_summary_fits_twenty_four_lines_with_findings_on_top() {
+    let rows: Vec<Row> = (0..30).map(|n| row(&format!("host-{n}.example"), n == 0)).collect();
+    let full = Summary { origins: Ok(rows), ..bad() };
+    let whole = full.lines(None, None);
+    assert!(whole.len() > 24);
+    let lines = full.lines(Some(80), Some(23));
+    assert!(lines.len() <= 23 && lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+    assert_eq!(lines[..2], whole[..2]);
+    let last = lines.last().expect("a line");
+    assert!(last.ends_with("more origins: a taller terminal shows them"), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("host-0.example") && line.contains("open")),
+        "{lines:#?}"
+    );
+    assert_eq!(well().lines(Some(80), Some(23)), well().lines(None, None), "it has room");
+}
+
+#[test]
 fn twenty_origins_are_shown_and_with_all_every_one() {
     let rows: Vec<Row> = (0..30).map(|n| row(&format!("host-{n}.example"), n == 0)).collect();
     let some = Summary { origins: Ok(rows), ..well() };
@@ -202,7 +249,7 @@ fn twenty_origins_are_shown_and_with_all_every_one() {
         (some.to_json()["origins"].as_array().map(Vec::len), some.shown_origins().len()),
         (Some(20), 20)
     );
-    assert!(some.lines(None).contains(&"10 more origins: --all shows them".to_owned()));
+    assert!(some.lines(None, None).contains(&"10 more origins: --all shows them".to_owned()));
     assert_eq!(Summary { all: true, ..some.clone() }.shown_origins().len(), 30);
     assert_eq!(some.to_json()["origins_known"], 30);
 }

@@ -2,7 +2,8 @@
 
 use redial_core::endpoint::{Origin, PushHosts};
 
-use crate::{aws_error, failure::Failure, stack::Target};
+use super::super::variables::variables;
+use crate::{failure::Failure, stack::Target};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hosts {
@@ -12,16 +13,14 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub(super) async fn of(target: &Target) -> Result<Self, Failure> {
-        let (stack, lambda) = (&target.name, aws_sdk_lambda::Client::new(&target.sdk));
-        let read = lambda.get_function_configuration().function_name(&target.dispatch).send().await;
-        let unreadable = |why: String| {
-            Failure::input(format!("cannot read the hosts that {stack} may push to{why}; pass --push-hosts"))
-        };
-        let read = aws_error::classified("lambda:GetFunctionConfiguration", read)
-            .map_err(|error| unreadable(format!(" from its function: {}", error.in_words())))?;
-        let variables = read.environment.and_then(|environment| environment.variables).unwrap_or_default();
+        let variables = variables(target, "the push hosts", "--push-hosts").await?;
         let variable = |name: &str| variables.get(name).map_or("", |value| value.trim());
-        let invalid = |name| unreadable(format!(": {name} of its function is invalid"));
+        let invalid = |name| {
+            let stack = &target.name;
+            Failure::input(format!(
+                "cannot read the push hosts of {stack}: {name} of its function is invalid; pass --push-hosts"
+            ))
+        };
         let hosts = Some(variable("PUSH_HOSTS")).filter(|it| !it.is_empty()).unwrap_or(PushHosts::DEFAULT);
         let origins = variable("EGRESS_ALLOW").split(',').map(str::trim).filter(|part| !part.is_empty());
         Ok(Self {

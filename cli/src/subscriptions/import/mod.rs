@@ -21,12 +21,13 @@ use redial_core::{
     endpoint::{Origin, PushHosts},
     identity::{Tenant, VapidKeyId},
     rate::Rate,
-    subscription::{Consent, consent, document::MOST_BYTES},
+    subscription::{Consent, SameEndpoint, consent, document::MOST_BYTES},
     time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
 use serde_json::json;
 
+use super::variables::{parse_same_endpoint, same_endpoint};
 use crate::{
     arguments,
     checkpoint::{Checkpoint, Identity, Progress as _, path},
@@ -46,10 +47,11 @@ use run::{Imported, Importing, check};
 /// FILE has one document a line: what a browser returns, {"endpoint", "keys"}, with the "id" that you send it by, "consent"
 /// {"at", "prompt_version", "action", "origin"}, and optionally "tags" and "vapid_key_id". Each line is validated: its
 /// endpoint must be on a push service that the stack may push to, its key on the curve. Refused lines are reported by
-/// number and field, without their values, and the others are stored.
+/// number and field, without their values, and the others are stored. Fifty refused lines in a row end it.
 ///
 /// The four --consent options set the consent of lines that have none. A subscription that is already stored is renewed:
-/// importing a file twice stores it once. Ctrl-C stops after the current batch, and the same command continues from
+/// importing a file twice stores it once. A line whose endpoint is stored under another id of the tenant replaces that
+/// subscription, or is refused (--same-endpoint). Ctrl-C stops after the current batch, and the same command continues from
 /// there, also after a crash. Exit status 1 means that lines were refused, or that the import was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -63,7 +65,7 @@ pub(crate) struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The tenant that they belong to
-    #[arg(long, value_parser = arguments::tenant)]
+    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
     tenant: Tenant,
     /// Only validate the lines, and store nothing
     #[arg(long)]
@@ -92,6 +94,10 @@ pub(crate) struct Import {
     /// Hosts that may be pushed to, separated by commas [default: those of the stack]
     #[arg(long, value_name = "HOSTS", value_parser = push_hosts)]
     push_hosts: Option<PushHosts>,
+    /// If another subscription of the tenant has a line's endpoint: replace that one, or refuse the line [default: as the
+    /// stack has it, in its parameter SameEndpoint]
+    #[arg(long, value_name = "replace|refuse", value_parser = parse_same_endpoint)]
+    same_endpoint: Option<SameEndpoint>,
     /// File with the progress [default: one in the user's state directory, named after stack and options]
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     checkpoint: Option<PathBuf>,
@@ -137,7 +143,7 @@ impl Import {
             let bar = bar(lines, "checking");
             let (fit, refused) = check(&mut source, &reader, &bar)?;
             bar.finish_and_clear();
-            return self.print_check(fit, refused);
+            return self.print_check(fit, refused, lines);
         }
 
         let identity = self.identity(&target);
@@ -147,9 +153,10 @@ impl Import {
             None => Checkpoint::begin(&path, &identity, System.now(), Imported::default()),
         };
         checkpoint.progress.lines = lines;
+        let same_endpoint = same_endpoint(&target, self.same_endpoint).await?;
         let book = target.subscriptions().await?;
         let at_once = usize::from(self.at_once);
-        let work = Importing::new(&book, source, reader, at_once, &checkpoint.progress)?;
+        let work = Importing::new(&book, source, reader, same_endpoint, at_once, &checkpoint.progress)?;
         let print = |progress: &Imported| self.print(progress, &target.name);
         resumable::run(work, &mut checkpoint, self.rate, print).await?;
         if checkpoint.progress.refused == 0 { Ok(()) } else { Err(Failure::Reported) }
@@ -175,12 +182,16 @@ impl Import {
         Identity { stack: target.queues.retry.clone(), options: options.join(" ") }
     }
 
-    fn print_check(&self, fit: u64, refused: u64) -> Result<(), Failure> {
-        let lines = fit + refused;
+    fn print_check(&self, fit: u64, refused: u64, lines: u64) -> Result<(), Failure> {
+        let not_tried = lines.saturating_sub(fit + refused);
+        let rest = remainder(0, not_tried);
         self.on.print(
             || json!({"dry_run": true, "lines": lines, "to_be_stored": fit, "refused": refused}),
-            || vec![format!("{fit} of {lines} lines would be stored, {refused} refused")],
+            || vec![format!("{fit} of {lines} lines would be stored, {refused} refused{rest}")],
         )?;
+        if not_tried > 0 {
+            return Err(Failure::reported(&run::given_up()));
+        }
         if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 

@@ -12,7 +12,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use indicatif::ProgressBar;
 use redial_adapters::system::System;
-use redial_core::subscription::{Renewal, document};
+use redial_core::subscription::{Renewal, SameEndpoint, document};
 use redial_engine::ports::{Clock as _, PortError, Renewed, SubscriptionBook};
 use serde::{Deserialize, Serialize};
 
@@ -52,15 +52,39 @@ impl Progress for Imported {
     }
 }
 
-/// Counts the lines that would be stored and refused, and reports the latter. Nothing is written.
+/// After this number of refused lines in a row, the rest is not tried: the file is of another kind.
+pub(super) const MOST_REFUSED_IN_A_ROW: u32 = 50;
+
+/// How many lines in a row were refused.
+#[derive(Debug, Default)]
+struct InARow(u32);
+
+impl InARow {
+    /// Counts a line; whether these are too many.
+    fn count(&mut self, is_refused: bool) -> bool {
+        self.0 = if is_refused { self.0 + 1 } else { 0 };
+        self.0 >= MOST_REFUSED_IN_A_ROW
+    }
+}
+
+/// What is said if it ends because of them.
+pub(super) fn given_up() -> String {
+    format!(
+        "{MOST_REFUSED_IN_A_ROW} lines in a row were refused, and the rest was not tried: expected a file with one JSON document a line"
+    )
+}
+
+/// Counts the lines that would be stored and refused, and reports the latter, until too many in a row are. Nothing is written.
 pub(super) fn check<R: BufRead>(
     lines: &mut Lines<R>,
     reader: &Reader,
     bar: &ProgressBar,
 ) -> io::Result<(u64, u64)> {
-    let (mut fit, mut refused) = (0, 0);
+    let (mut fit, mut refused, mut in_a_row) = (0, 0, InARow::default());
     while let Some(document) = lines.document()? {
-        match read(reader, &document) {
+        let read = read(reader, &document);
+        let is_over = in_a_row.count(read.is_err());
+        match read {
             Ok(_) => fit += 1,
             Err(errors) => {
                 refused += 1;
@@ -68,6 +92,9 @@ pub(super) fn check<R: BufRead>(
             }
         }
         bar.inc(1);
+        if is_over {
+            break;
+        }
     }
     Ok((fit, refused))
 }
@@ -85,7 +112,9 @@ pub(super) struct Importing<'a, R, B> {
     book: &'a B,
     lines: Lines<R>,
     reader: Reader,
+    same_endpoint: SameEndpoint,
     at_once: usize,
+    refused_in_a_row: InARow,
     /// A line that belongs to the next batch, and the digest of the input up to it.
     kept_back: Option<(u64, Renewal, String)>,
 }
@@ -96,6 +125,7 @@ impl<'a, R: BufRead, B: SubscriptionBook> Importing<'a, R, B> {
         book: &'a B,
         mut lines: Lines<R>,
         reader: Reader,
+        same_endpoint: SameEndpoint,
         at_once: usize,
         progress: &Imported,
     ) -> Result<Self, Failure> {
@@ -105,7 +135,8 @@ impl<'a, R: BufRead, B: SubscriptionBook> Importing<'a, R, B> {
             let cure = "pass that one, or --checkpoint with another file";
             return Err(Failure::input(format!("the input differs from {before}: {cure}")));
         }
-        Ok(Self { book, lines, reader, at_once, kept_back: None })
+        let refused_in_a_row = InARow::default();
+        Ok(Self { book, lines, reader, same_endpoint, at_once, refused_in_a_row, kept_back: None })
     }
 }
 
@@ -115,6 +146,8 @@ pub(super) struct Batch {
     refused: Vec<(u64, Vec<String>)>,
     /// The number of its last line, and the digest of the input up to it.
     last: (u64, String),
+    /// Too many lines in a row are refused, and nothing follows.
+    is_over: bool,
 }
 
 impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
@@ -137,7 +170,9 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
             && let Some(document) = self.lines.document()?
         {
             let number = document.line;
-            match read(&self.reader, &document) {
+            let read = read(&self.reader, &document);
+            batch.is_over = self.refused_in_a_row.count(read.is_err());
+            match read {
                 Ok(renewal) if !keys.insert(renewal.key.clone()) => {
                     self.kept_back = Some((number, renewal, self.lines.digest()));
                     break;
@@ -146,17 +181,20 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
                 Err(errors) => batch.refused.push((number, errors)),
             }
             batch.last = (number, self.lines.digest());
+            if batch.is_over {
+                break;
+            }
         }
         let items = batch.renewals.len();
         Ok((items + batch.refused.len() > 0).then_some((batch, items)))
     }
 
     async fn apply(&mut self, batch: Batch, progress: &mut Imported, bar: &ProgressBar) -> Ended {
-        let Batch { renewals, mut refused, last } = batch;
-        let book = self.book;
+        let Batch { renewals, mut refused, last, is_over } = batch;
+        let (book, same_endpoint) = (self.book, self.same_endpoint);
         let stored: Vec<(u64, Renewed)> = stream::iter(renewals)
             .map(|(number, renewal)| async move {
-                Ok::<_, PortError>((number, book.renew(renewal, System.now()).await?))
+                Ok::<_, PortError>((number, book.renew(renewal, same_endpoint, System.now()).await?))
             })
             .buffer_unordered(self.at_once)
             .try_collect()
@@ -172,6 +210,10 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
                     let error = "id: expected one that no webhook's receiver has, found one that has";
                     refused.push((number, vec![error.to_owned()]));
                 }
+                Renewed::EndpointTaken => {
+                    let error = "endpoint: expected one that no other subscription of the tenant has, found one that has another";
+                    refused.push((number, vec![error.to_owned()]));
+                }
                 Renewed::TokenEnded | Renewed::TagsNotPermitted => {
                     unreachable!("invariant: an import carries no browser's token")
                 }
@@ -181,7 +223,7 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
         refused.iter().for_each(|(number, errors)| report(*number, errors, bar));
         progress.refused += refused.len() as u64;
         (progress.after, progress.digest) = last;
-        Ok(ControlFlow::Continue(()))
+        Ok(if is_over { ControlFlow::Break(given_up()) } else { ControlFlow::Continue(()) })
     }
 }
 
@@ -203,6 +245,7 @@ mod tests {
 
     struct Import {
         store: Memory,
+        same_endpoint: SameEndpoint,
         checkpoint: Checkpoint<Imported>,
         _folder: tempfile::TempDir,
     }
@@ -213,12 +256,24 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("checkpoint.json");
             let checkpoint = Checkpoint::begin(&path, &of, System.now(), Imported::default());
-            Self { store: Memory::default(), checkpoint, _folder: folder }
+            Self {
+                store: Memory::default(),
+                same_endpoint: SameEndpoint::Replace,
+                checkpoint,
+                _folder: folder,
+            }
         }
 
         async fn run(&mut self, text: &str) -> Result<(), Failure> {
             let lines = Lines::new(text.as_bytes(), document::MOST_BYTES);
-            let work = Importing::new(&self.store, lines, reader(), 8, &self.checkpoint.progress)?;
+            let work = Importing::new(
+                &self.store,
+                lines,
+                reader(),
+                self.same_endpoint,
+                8,
+                &self.checkpoint.progress,
+            )?;
             let rate = Rate::parse("1000000/s").expect("a rate");
             resumable::run(work, &mut self.checkpoint, rate, |_| Ok(())).await
         }
@@ -244,6 +299,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_file_of_another_kind_ends_the_import_after_fifty_lines() {
+        let mut import = Import::new();
+        let text = [vec![line("a", "1")], vec!["\u{0}PNG".to_owned(); 500]].concat().join("\n");
+        assert!(matches!(import.run(&text).await, Err(Failure::Reported)));
+        assert_eq!(import.counts(), ((1, 0, 50), 51, 1));
+        let mut lines = Lines::new(text.as_bytes(), document::MOST_BYTES);
+        let checked = check(&mut lines, &reader(), &ProgressBar::hidden()).expect("it reads");
+        assert_eq!(checked, (1, 50));
+    }
+
+    #[tokio::test]
     async fn an_import_continues_only_with_the_same_input() {
         let first: Vec<String> = (0..70).map(|n| line(&format!("s{n}"), &n.to_string())).collect();
         let all = [first.clone(), vec![line("more", "x")]].concat().join("\n");
@@ -258,6 +324,17 @@ mod tests {
         import.run(&all).await.expect("it continues");
         assert_eq!(import.counts(), ((71, 0, 0), 71, 71));
         assert!(matches!(import.run(&all.replacen("s0", "s9", 1)).await, Err(Failure::Input(_))));
+    }
+
+    #[tokio::test]
+    async fn a_line_with_the_endpoint_of_another_id_replaces_it_or_is_refused() {
+        let text = [line("a", "1"), line("b", "1")].join("\n");
+        for (same_endpoint, counts) in [(SameEndpoint::Replace, (2, 0, 0)), (SameEndpoint::Refuse, (1, 0, 1))]
+        {
+            let mut import = Import { same_endpoint, ..Import::new() };
+            import.run(&text).await.expect("it runs");
+            assert_eq!(import.counts(), (counts, 2, 1), "{same_endpoint:?}");
+        }
     }
 
     #[tokio::test]

@@ -203,3 +203,17 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
     let words = stack.shown(format!("audience status autumn --tenant {tenant} --outcomes"));
     assert!(words.contains("outcomes    sent 1, failed 0, gone 0,"), "{words}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_waits_until_its_message_is_opened() {
+    let stack = TestStack::shared_idle().await;
+    let watch = format!("audience status autumn --tenant {} --watch 1 --json", stack.tenant);
+    let (mut watching, _) = run_until(&mut stack.command(watch), "was not opened yet: waiting for it");
+    open(&audiences(&stack), &run_opened_at(&stack, System.now())).await;
+    let stdout = watching.stdout.take().expect("piped");
+    let first =
+        std::io::BufRead::lines(std::io::BufReader::new(stdout)).next().expect("a line").expect("text");
+    assert_eq!(parsed(&first)["state"], "open", "{first}");
+    watching.kill().expect("it runs");
+    watching.wait().expect("it ends");
+}

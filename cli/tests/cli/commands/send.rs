@@ -117,3 +117,64 @@ async fn a_failed_entry_is_sent_again_a_doubtful_one_with_an_id() {
     assert_eq!((denied.status, proxy.calls().len()), (Some(1), 1), "that is not tried again");
     assert_eq!(denied.json()["error"], "AccessDenied: not yours");
 }
+
+#[tokio::test]
+async fn a_warning_says_what_is_true_of_the_stack_it_is_sent_to() {
+    let allowed = "https://localhost:8443";
+    let bootstraps = redial_tests::test_stack::placeholders();
+    let stack = TestStack::as_deployed_with(|options| {
+        options.bootstraps = Some(bootstraps.path().to_owned());
+        options.egress_allow = vec![allowed.to_owned()];
+    })
+    .await;
+    stack.set_mappings(None, false).await;
+    let said = |to: &str, payload: &str| {
+        let message = json!({"tenant": "acme", "to": parsed(to), "payload": payload}).to_string();
+        let done = stack.redial_reading("send -", &message);
+        assert_eq!(done.status, Some(0), "{done:?}");
+        done.stderr
+    };
+    let webhook = |origin: &str| format!(r#"{{"webhook":{{"url":"{origin}/s3cret"}}}}"#);
+    assert!(!said(&webhook(allowed), "x").contains("warning"), "the stack allows it");
+    let refused = said(&webhook("https://localhost:9443"), "x");
+    let words = "warning: line 1: to.webhook.url: only public addresses are allowed, on port 443, and EgressAllow of here does not \
+                 name https://localhost:9443: it will become a dead letter (endpoint_not_allowed)";
+    assert!(refused.contains(words) && !refused.contains("s3cret"), "{refused}");
+
+    let long = "x".repeat(5_000);
+    let to = r#"{"subscription":"s1"}"#;
+    let warned = "it will be a dead letter (payload_too_large)";
+    assert!(said(to, &long).contains(&format!("{warned} if the subscription is a browser's")));
+    stack
+        .redial_reading("subscriptions put --tenant acme --id s1", r#"{"url":"https://a.example"}"#)
+        .succeeds();
+    assert!(!said(to, &long).contains("warning"), "a receiver takes it");
+    stack.redial_reading("subscriptions put --tenant acme --id s1 --replace", super::SUBSCRIPTION).succeeds();
+    assert!(said(to, &long).contains(&format!("{warned}\n")), "a browser does not");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_send_says_what_was_sent_and_whether_it_may_be_repeated() {
+    let stack = TestStack::idle().await;
+    for (fields, words) in [
+        (r#","id":"d{}""#, "so the same command delivers none of it twice"),
+        ("", "so the same command delivers them twice: send only what follows line "),
+    ] {
+        let line = |n: usize| {
+            let fields = fields.replace("{}", &n.to_string());
+            format!("{{\"tenant\":\"acme\",\"to\":{{\"subscription\":\"s1\"}}{fields}}}\n")
+        };
+        let file = stack.folder().join("many.ndjson");
+        fs::write(&file, (0..20_000).map(line).collect::<String>()).expect("writable");
+        let mut sending = started(&mut stack.command(format!("send {}", file.display())));
+        let mut first = String::new();
+        let mut stdout = std::io::BufReader::new(sending.stdout.take().expect("piped"));
+        std::io::BufRead::read_line(&mut stdout, &mut first).expect("text");
+        assert!(first.starts_with("acme "), "{first}");
+        interrupt(&sending);
+        let sent = 1 + std::io::BufRead::lines(stdout).count();
+        let said = Done::from(sending.wait_with_output().expect("it ends")).ends_with(1);
+        assert!(sent < 20_000 && said.contains(&format!("{sent} of 20000 sent to here")), "{sent}: {said}");
+        assert!(said.contains("interrupted: ") && said.contains(words), "{said}");
+    }
+}

@@ -282,6 +282,24 @@ async fn a_subscription_is_stored_and_its_secrets_are_shown_on_request_only() {
     stack.redial("subscriptions get --tenant other --id s1").ends_with(1);
 }
 
+#[tokio::test]
+async fn a_receiver_is_not_replaced_by_a_browser_by_mistake() {
+    let stack = TestStack::shared_idle().await;
+    let put = format!("subscriptions put --tenant {} --id twice", stack.tenant);
+    let receiver = r#"{"url":"https://partner.example/hooks"}"#;
+    stack.redial_reading(&put, receiver).succeeds();
+    let said = stack.redial_reading(&put, SUBSCRIPTION).refused_with(2);
+    assert!(
+        said.contains("twice is a webhook's receiver, and FILE has a browser") && said.contains("--replace"),
+        "{said}"
+    );
+    stack.redial_reading(&put, receiver).succeeds();
+    let replaced = stack.redial_reading(format!("{put} --replace"), SUBSCRIPTION).succeeds();
+    assert!(replaced.contains("replaced"), "{replaced}");
+    let said = stack.redial_reading(&put, receiver).refused_with(2);
+    assert!(said.contains("twice is a browser, and FILE has a webhook's receiver"), "{said}");
+}
+
 /// The ids of a listing's lines of JSON, sorted, and what it said besides.
 fn listed(stack: &TestStack, options: &str) -> (Vec<String>, String) {
     let listed = stack.redial(format!("subscriptions list --json {options}"));

@@ -3,6 +3,7 @@
 //!
 //! The functions are placeholders: nothing is sent.
 
+mod endpoints;
 mod store;
 
 use std::{
@@ -167,5 +168,10 @@ async fn subscriptions_are_imported_and_stored_as_the_http_api_does() {
         store::a_gone_subscription_is_pruned(&harness).await;
         store::a_webhook_is_not_a_browser_s_to_renew(&harness).await;
         store::concurrent_changes_leave_rows_that_agree(&harness).await;
+        endpoints::an_endpoint_goes_to_the_id_that_submits_it_last(&harness).await;
+        endpoints::an_endpoint_that_is_taken_is_refused_if_the_stack_says_so(&harness).await;
+        endpoints::of_concurrent_ids_one_has_the_endpoint(&harness).await;
+        endpoints::a_walk_decides_on_what_an_earlier_release_stored_twice(&harness).await;
+        endpoints::a_renewal_costs_no_more_for_its_endpoint(&harness).await;
     }
 }

@@ -6,7 +6,7 @@ use redial_core::{
     identity::SubscriptionKey,
     push_target::{PushKeys, PushTarget},
     recipient::Recipient,
-    subscription::{Consent, Document, Permit, Renewal, State, Subscription},
+    subscription::{Consent, Document, Permit, Renewal, SameEndpoint, State, Subscription},
     tag::{Tag, Tags},
     webhook::WebhookTarget,
 };
@@ -18,21 +18,21 @@ use redial_engine::ports::{
 use super::Harness;
 use crate::prelude::*;
 
-const TENANT: &str = "book";
+pub(super) const TENANT: &str = "book";
 
-fn key(id: &str) -> SubscriptionKey {
+pub(super) fn key(id: &str) -> SubscriptionKey {
     subscription_key(TENANT, id)
 }
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::from_secs(1_800_000_000)
 }
 
-fn later() -> Timestamp {
+pub(super) fn later() -> Timestamp {
     now().plus(Duration::from_secs(60))
 }
 
-fn hash_keys() -> HashKeys {
+pub(super) fn hash_keys() -> HashKeys {
     HashKeys::parse("k1:0123456789abcdef").expect("valid")
 }
 
@@ -40,16 +40,16 @@ fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-fn tags(texts: &[&str]) -> Tags {
+pub(super) fn tags(texts: &[&str]) -> Tags {
     Tags::new(texts.iter().map(|text| Tag::parse(text).expect("valid")).collect()).expect("valid")
 }
 
-fn endpoint(path: &str) -> Endpoint {
+pub(super) fn endpoint(path: &str) -> Endpoint {
     Endpoint::parse(&format!("https://push.example/s3cret-{path}")).expect("valid")
 }
 
 /// The subscription `id` as its browser hands it in.
-fn renewal(id: &str, path: &str, with_consent: bool, of: Option<&[&str]>) -> Renewal {
+pub(super) fn renewal(id: &str, path: &str, with_consent: bool, of: Option<&[&str]>) -> Renewal {
     let consent = with_consent.then(|| Consent {
         at: now(),
         prompt_version: "v1".to_owned(),
@@ -60,37 +60,37 @@ fn renewal(id: &str, path: &str, with_consent: bool, of: Option<&[&str]>) -> Ren
     let target = PushTarget { endpoint: endpoint(path), keys, vapid_key_id: None };
     Renewal {
         key: key(id),
-        document: Document { target, tags: of.map(tags), consent },
+        document: Document { target, tags: of.map(tags), consent, ends_at: None },
         seen_at: Some(later()),
         permit: None,
     }
 }
 
 impl Harness {
-    async fn renew(&self, renewal: Renewal) -> Renewed {
-        self.store.renew(renewal, later()).await.expect("it is answered")
+    pub(super) async fn renew(&self, renewal: Renewal) -> Renewed {
+        self.store.renew(renewal, SameEndpoint::Replace, later()).await.expect("it is answered")
     }
 
-    async fn renewed(&self, renewal: Renewal) -> Subscription {
+    pub(super) async fn renewed(&self, renewal: Renewal) -> Subscription {
         let Renewed::Renewed(it) = self.renew(renewal).await else { panic!("it is renewed") };
         *it
     }
 
     /// How many are counted, and the tags under which audiences have one.
-    async fn counted(&self, id: &str) -> (u64, Vec<String>) {
+    pub(super) async fn counted(&self, id: &str) -> (u64, Vec<String>) {
         (self.count(TENANT).await, self.listed(id).await)
     }
 
-    async fn find(&self, id: &str) -> Found {
+    pub(super) async fn find(&self, id: &str) -> Found {
         self.store.find(&key(id)).await.expect("it is answered")
     }
 
-    async fn stored(&self, id: &str) -> Subscription {
+    pub(super) async fn stored(&self, id: &str) -> Subscription {
         let Found::Stored(it) = self.find(id).await else { panic!("{id} is stored") };
         *it
     }
 
-    async fn erase(&self, id: &str) -> bool {
+    pub(super) async fn erase(&self, id: &str) -> bool {
         self.store.erase(&key(id), None, &hash_keys(), later()).await.expect("it is answered") == Erased::Yes
     }
 
@@ -140,8 +140,8 @@ pub(super) async fn an_erased_subscription_leaves_a_tombstone(harness: &Harness)
     assert!(harness.erase("a").await);
     assert!(!harness.erase("a").await, "it is erased already");
     assert!(!harness.erase("unknown").await);
-    let endpoint_hash = Some(hash_keys().endpoint(&endpoint("2")));
-    assert_eq!(harness.find("a").await, Found::Deleted { endpoint_hash, at: later() });
+    let endpoint_hash = hash_keys().endpoint(&endpoint("2"));
+    assert_eq!(harness.find("a").await, Found::Deleted { endpoint_hash: Some(endpoint_hash), at: later() });
     let (table, pk) = (&harness.stack.tables().subscriptions, key("a").to_string());
     let item = harness.stack.item(table, &[("pk", &pk)]).await.expect("a tombstone");
     let mut names: Vec<&str> = item.keys().map(String::as_str).collect();

@@ -10,6 +10,7 @@ use http::request::Parts;
 use rand::rngs::StdRng;
 use redial_core::access::{Grant, Scope};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, VapidKeyId};
+use redial_core::metric::Metric;
 use redial_core::provider::Provider;
 use redial_core::quota::Quota;
 use redial_core::recipient::Recipient;
@@ -17,7 +18,7 @@ use redial_core::subscription::document::{self, Rules};
 use redial_core::subscription::{Consent, Permit, Renewal, Subscription};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Clock, Erased, Found, HttpApi, Randomness, Renewed, SubscriptionBook};
+use redial_engine::ports::{Clock, Erased, Found, HttpApi, Randomness, Renewed, SubscriptionBook, Telemetry};
 use serde_json::{Value, json};
 
 use super::{Answered, Id, Worker, parsed, random_text};
@@ -53,7 +54,9 @@ pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: R
         Found::Stored(stored) if permit.as_ref().is_some_and(|permit| !permit.is_for(&stored)) => {
             Err(Kind::Unauthorized.into())
         }
-        Found::Stored(stored) => Ok(respond::json(StatusCode::OK, &description(&app, &stored)?)),
+        Found::Stored(stored) => {
+            Ok(respond::json(StatusCode::OK, &description(&app, &stored, app.env.clock().now())?))
+        }
         Found::Deleted { at, endpoint_hash: _ } => Err(Problem::deleted(at)),
         Found::Unknown => Err(Kind::NotFound.into()),
     }
@@ -117,7 +120,9 @@ async fn keep<E: HttpApi>(
     let numbers = if grant.permit.is_some() { Numbers::Withheld } else { Numbers::Named };
     has_place(app, &key, numbers, now).await?;
     let renewal = Renewal { key, document, seen_at: Some(now), permit: grant.permit.clone() };
-    let renewed = app.env.subscriptions().renew(renewal, now).await.map_err(|error| app.failed(&error))?;
+    let book = app.env.subscriptions();
+    let renewed = book.renew(renewal, settings.same_endpoint, now).await;
+    let renewed = renewed.map_err(|error| app.failed(&error))?;
     let (status, stored) = match renewed {
         Renewed::New(stored) => {
             app.quota_guard.took(&grant.tenant, Quota::Subscriptions);
@@ -128,8 +133,11 @@ async fn keep<E: HttpApi>(
         Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
         Renewed::TokenEnded => return Err(Kind::Unauthorized.into()),
         Renewed::TagsNotPermitted => return Err(Kind::Forbidden.into()),
+        Renewed::EndpointTaken => return Err(Kind::EndpointTaken.into()),
     };
-    let mut description = description(app, &stored)?;
+    let took_over = stored.took_over_at == Some(now);
+    app.env.telemetry().count(Metric::EndpointsReplaced, u64::from(took_over));
+    let mut description = description(app, &stored, now)?;
     description["renewal"] = renewal_token(app, grant, &stored, now);
     Ok(respond::json(status, &description))
 }
@@ -157,12 +165,12 @@ fn renewal_token<E>(app: &App<E>, grant: Grant, stored: &Subscription, now: Time
     json!({"token": text, "expires_at": token.expires_at.to_rfc3339()})
 }
 
-fn description<E>(app: &App<E>, stored: &Subscription) -> Result<Value, Kind> {
+fn description<E>(app: &App<E>, stored: &Subscription, now: Timestamp) -> Result<Value, Kind> {
     let Recipient::WebPush(target) = &stored.recipient else { return Err(Kind::IsAWebhook) };
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     Ok(json!({
         "subscription": stored.key.id.as_str(),
-        "state": stored.state.label(),
+        "state": stored.state_at(now).label(),
         "vapid_key_id": target.vapid_key_id.as_ref().map(VapidKeyId::as_str),
         "endpoint_hash": app.settings.hash_keys.endpoint(&target.endpoint).as_str(),
         "endpoint_origin_class": Provider::of(&target.endpoint).label(),
@@ -170,6 +178,7 @@ fn description<E>(app: &App<E>, stored: &Subscription) -> Result<Value, Kind> {
         "tags": stored.tags.iter().map(Tag::as_str).collect::<Vec<_>>(),
         "created_at": time(stored.created_at),
         "last_seen_at": time(stored.last_seen_at),
+        "ends_at": time(stored.ends_at),
     }))
 }
 

@@ -18,6 +18,7 @@ use redial_core::access::{
 use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, Tenant, VapidKeyId};
 use redial_core::quota;
+use redial_core::subscription::SameEndpoint;
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_engine::http_api::Settings;
@@ -132,6 +133,7 @@ impl Api {
             cors_origins: vec![Origin::parse("https://shop.example").expect("an origin")],
             rate: None,
             quotas: quota::Limits::OFF,
+            same_endpoint: SameEndpoint::Replace,
         };
         change(&mut settings);
         let api = Self::on(Memory::at(Timestamp::from_secs(NOW)), settings);

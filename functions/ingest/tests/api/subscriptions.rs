@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::Subscription;
+use redial_core::subscription::{SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::WebhookTarget;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn a_new_subscription_needs_consent_and_its_secrets_are_never_returned() {
     let expected = json!({
         "subscription": "s1", "state": "active", "vapid_key_id": null, "endpoint_hash": body["endpoint_hash"],
         "endpoint_origin_class": "other", "tags": ["news", "sport"], "last_seen_at": "2027-01-15T08:00:00.000Z",
-        "created_at": "2027-01-15T08:00:00.000Z", "renewal": renewal,
+        "created_at": "2027-01-15T08:00:00.000Z", "ends_at": null, "renewal": renewal,
         "consent": {"at": "2027-01-15T07:00:00.000Z", "prompt_version": "v3", "action": "granted", "origin": "https://shop.example"},
     });
     assert_eq!(body, expected);
@@ -92,6 +92,48 @@ fn deleting_leaves_a_tombstone_and_can_be_repeated() {
     assert_eq!(api.put("/v1/subscriptions/s1", &without_consent("a")).status, 422);
     assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
     assert_eq!(api.get("/v1/subscriptions/s1").status, 200);
+}
+
+#[test]
+fn an_endpoint_under_a_second_id_replaces_the_first_one() {
+    let api = Api::new();
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
+    assert_eq!(api.put("/v1/subscriptions/s2", &document("a")).status, 201);
+    api.get("/v1/subscriptions/s1").is_problem(410, "subscription_deleted", "");
+    assert_eq!(api.get("/v1/subscriptions/s2").json()["state"], "active");
+    assert_eq!(api.memory.state().subscriptions.len(), 1);
+}
+
+#[test]
+fn an_endpoint_under_a_second_id_is_refused_where_the_stack_says_so() {
+    let api = Api::with(|settings| settings.same_endpoint = SameEndpoint::Refuse);
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
+    let before = api.snapshot();
+    let refused = api.put("/v1/subscriptions/s2", &document("a"));
+    refused.is_problem(409, "endpoint_taken", "");
+    assert!(!refused.text.contains("s1"), "a browser is not told whose it is");
+    assert_eq!(api.snapshot(), before);
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 200, "its own");
+}
+
+#[test]
+fn a_subscription_is_expired_from_the_time_that_its_browser_named() {
+    let api = Api::new();
+    let until = |ms: u64| {
+        let mut document = document("a");
+        document["expirationTime"] = json!(ms);
+        api.put("/v1/subscriptions/s1", &document)
+    };
+    let over = until(1_000);
+    over.is_problem(422, "invalid", "");
+    assert_eq!(over.fields(), ["expirationTime"]);
+    let stored = until(1_800_000_060_000).json();
+    assert_eq!(
+        (&stored["state"], &stored["ends_at"]),
+        (&json!("active"), &json!("2027-01-15T08:01:00.000Z"))
+    );
+    api.memory.pass(Duration::from_secs(60));
+    assert_eq!(api.get("/v1/subscriptions/s1").json()["state"], "expired");
 }
 
 #[test]

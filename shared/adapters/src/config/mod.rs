@@ -10,7 +10,7 @@ use redial_core::endpoint::{Origin, PushHosts};
 use redial_core::quota;
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
-use redial_core::subscription::SpikeGuard;
+use redial_core::subscription::{SameEndpoint, SpikeGuard};
 use redial_core::wait::MAX_SHARDS;
 use redial_core::webhook;
 use redial_engine::cleanup;
@@ -71,6 +71,8 @@ pub struct IngestConfig {
     /// The rate of each API key; `None`: unlimited.
     pub rate: Option<Rate>,
     pub quotas: quota::Limits,
+    /// What becomes of an endpoint that another subscription of the tenant has.
+    pub same_endpoint: SameEndpoint,
 }
 
 /// Cleanup's configuration.
@@ -84,6 +86,8 @@ pub struct CleanupConfig {
     pub late_after: Duration,
     /// How long a webhook's receiver may fail without one success before it is switched off.
     pub switched_off_after: Duration,
+    /// For how long nothing may be heard of a browser's subscription before it is removed; `None` for any time.
+    pub stale_after: Option<Duration>,
 }
 
 pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfig, ConfigError> {
@@ -134,6 +138,7 @@ pub fn ingest(lookup: impl Fn(&str) -> Option<String>) -> Result<IngestConfig, C
             cors_origins: read.cors_origins(),
             rate: read.rate("API_RATE_LIMIT", DEFAULT_API_RATE),
             quotas: read.quotas(),
+            same_endpoint: read.same_endpoint(),
         })
     })
 }
@@ -151,6 +156,7 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
             },
             late_after: read.seconds("WAIT_LATE_SECONDS", cleanup::LATE_AFTER, 1, 86_400),
             switched_off_after: read.switched_off_after(),
+            stale_after: read.stale_after(),
         })
     })
 }

@@ -9,6 +9,7 @@ use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::protection::Cooldowns;
 use redial_core::quota::{self, Limit};
 use redial_core::rate::Rate;
+use redial_core::subscription::SameEndpoint;
 use redial_core::webhook;
 use redial_engine::protection;
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,22 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     pub(super) fn switched_off_after(&mut self) -> Duration {
         const YEAR: u64 = 365 * 86_400;
         self.seconds("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", webhook::SWITCHED_OFF_AFTER, 1, YEAR)
+    }
+
+    /// In days; 0 is any time.
+    pub(super) fn stale_after(&mut self) -> Option<Duration> {
+        const TEN_YEARS: u64 = 3_650;
+        let days: u64 = self.number("STALE_AFTER_DAYS", 0, 0, TEN_YEARS);
+        (days > 0).then(|| Duration::from_secs(days * 86_400))
+    }
+
+    pub(super) fn same_endpoint(&mut self) -> SameEndpoint {
+        let text = self.optional("SAME_ENDPOINT");
+        let read = text.as_deref().map_or(Some(SameEndpoint::Replace), SameEndpoint::from_label);
+        read.unwrap_or_else(|| {
+            self.problem("SAME_ENDPOINT must be `replace` or `refuse`");
+            SameEndpoint::Replace
+        })
     }
 
     /// A secret in one of two variables.

@@ -71,6 +71,8 @@ labelled! {
         AudienceMessage = "audience_message",
         /// The id of the subscription in the list of those whom a message to an audience was sent to.
         Recipient = "recipient",
+        /// That it had an endpoint, by a digest: so that no one who has the endpoint next gets a message to an audience twice.
+        HeldEndpoint = "held_endpoint",
         Pruning = "pruning",
         /// What protects its receiver.
         Protection = "protection",
@@ -80,7 +82,7 @@ labelled! {
 impl Kind {
     /// Whether an erasure removes it. A list of recipients is needed until its message is forgotten: places in it are names.
     pub const fn is_removed(self) -> bool {
-        !matches!(self, Self::Tombstone | Self::Recipient)
+        !matches!(self, Self::Tombstone | Self::Recipient | Self::HeldEndpoint)
     }
 }
 

@@ -12,6 +12,7 @@ use super::items::to_json;
 use super::{Change, DynamoPersons, Found, Kind, Person, Place};
 use crate::acks_dynamo;
 use crate::retries::Patience;
+use crate::subscriptions_dynamo::HOLDER;
 use crate::table::all;
 use crate::table::attributes::{Item, Read as _, item, key, s};
 
@@ -142,6 +143,13 @@ impl DynamoPersons {
             change,
         };
         let tenant = &person.tenant;
+        let of_holder = pk.strip_prefix("endpoint#").and_then(|rest| rest.rsplit_once('#'));
+        if let Some((holder_tenant, _)) = of_holder.filter(|_| sk == HOLDER) {
+            if holder_tenant == tenant.as_str() && person.is_subscription(item.text("id")) {
+                found.push(of(Kind::HeldEndpoint, Change::Delete(Vec::new())));
+            }
+            return Ok(());
+        }
         let is_run = pk.starts_with("run#") && !pk.starts_with("run##");
         if !is_run {
             let own = if tenant.as_str() == "run" { "run##".to_owned() } else { format!("{tenant}#") };

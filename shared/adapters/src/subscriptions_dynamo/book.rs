@@ -8,18 +8,18 @@ use redial_core::channel::Channel;
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Decision, Permit, Renewal, Subscription};
+use redial_core::subscription::{Decision, Permit, Renewal, SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{SigningSecrets, WebhookSecret};
 use redial_engine::ports::{Erased, Found, PortError, Renewed, SubscriptionBook};
 
-use super::transaction::After;
+use super::transaction::{After, Met};
 use super::{DynamoSubscriptions, item, item_key};
 use crate::aws_error;
 use crate::table::attributes::{Item, Read as _, ms, s};
 
 /// The attributes that follow from what a browser sends, and that a renewal therefore sets or removes.
-const SENT: [&str; 11] = [
+const SENT: [&str; 13] = [
     "p256dh",
     "auth",
     "vapid_key_id",
@@ -30,11 +30,23 @@ const SENT: [&str; 11] = [
     "consent_origin",
     "last_seen_at",
     "authorized_at",
+    "ends_at",
+    "took_over_at",
     "updated_at",
 ];
 
 /// How often a rotation starts over while others keep changing the item.
 const ROUNDS: usize = 4;
+
+/// How a subscription was stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stored {
+    New,
+    /// In place of one of the same id.
+    InPlace,
+    /// It was not: another subscription of the tenant has the endpoint, and keeps it.
+    EndpointTaken,
+}
 
 /// What an operator's deletion found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +62,7 @@ pub enum Deleted {
 impl DynamoSubscriptions {
     /// Deletes a browser's or a webhook's subscription, whatever its state, and leaves a tombstone, so that tokens of its browser end.
     pub async fn delete(&self, key: &SubscriptionKey, now: Timestamp) -> Result<Deleted, PortError> {
-        self.change(key, |before| {
+        self.change(key, None, now, |Met { before, .. }| {
             let Some(before) = before else { return Ok((None, Deleted::Unknown)) };
             if let Some(at) = item::deleted_at(before) {
                 return Ok((None, Deleted::Before(at)));
@@ -61,10 +73,21 @@ impl DynamoSubscriptions {
         .await
     }
 
+    /// Stores a browser's subscription at `now`, in place of one of the same id.
+    pub async fn put_browser(
+        &self,
+        subscription: &Subscription,
+        same_endpoint: SameEndpoint,
+        now: Timestamp,
+    ) -> Result<Stored, PortError> {
+        self.put_item(subscription, self.whole(subscription, now), same_endpoint, now).await
+    }
+
     /// Stores a subscription at `now`, in place of one of the same id; its receiver's health starts over. Returns whether it is new.
     /// A retry policy of its own is kept as text: see [`Self::put_with_policy`].
     pub async fn put(&self, subscription: &Subscription, now: Timestamp) -> Result<bool, PortError> {
-        self.put_item(&subscription.key, self.whole(subscription, now), now).await
+        let stored = self.put_item(subscription, self.whole(subscription, now), SameEndpoint::Replace, now);
+        Ok(stored.await? == Stored::New)
     }
 
     /// The same, with a retry policy of its own: the JSON of one, or of the name of one of the package's, which the caller has
@@ -77,12 +100,26 @@ impl DynamoSubscriptions {
     ) -> Result<bool, PortError> {
         let mut item = self.whole(subscription, now);
         item.insert("policy".to_owned(), s(policy));
-        self.put_item(&subscription.key, item, now).await
+        Ok(self.put_item(subscription, item, SameEndpoint::Replace, now).await? == Stored::New)
     }
 
     /// Keeps the time when it was first stored. An operator decides on it now, its tags included.
-    async fn put_item(&self, key: &SubscriptionKey, item: Item, now: Timestamp) -> Result<bool, PortError> {
-        self.change(key, |before| {
+    async fn put_item(
+        &self,
+        subscription: &Subscription,
+        item: Item,
+        same_endpoint: SameEndpoint,
+        now: Timestamp,
+    ) -> Result<Stored, PortError> {
+        let endpoint = match &subscription.recipient {
+            Recipient::WebPush(target) => Some(&target.endpoint),
+            Recipient::Webhook(_) => None,
+        };
+        self.change(&subscription.key, endpoint, now, |Met { before, holder }| {
+            let rival = holder.rival();
+            if rival.as_ref().is_some_and(|rival| same_endpoint.refuses(rival, now)) {
+                return Ok((None, Stored::EndpointTaken));
+            }
             let before = before.filter(|item| item::is_stored(item));
             let created_at = before.map_or(Some(now), |before| before.time("created_at"));
             let mut item = item.clone();
@@ -90,7 +127,10 @@ impl DynamoSubscriptions {
             if item.contains_key("p256dh") {
                 item.insert("authorized_at".to_owned(), ms(now));
             }
-            Ok((Some(After::Whole(item)), before.is_none()))
+            let took_over_at = before.and_then(|before| before.time("took_over_at"));
+            let took_over_at = if rival.is_some() { Some(now) } else { took_over_at };
+            item.extend(took_over_at.map(|at| ("took_over_at".to_owned(), ms(at))));
+            Ok((Some(After::Whole(item)), if before.is_none() { Stored::New } else { Stored::InPlace }))
         })
         .await
     }
@@ -162,11 +202,18 @@ impl DynamoSubscriptions {
 }
 
 impl SubscriptionBook for DynamoSubscriptions {
-    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<Renewed, PortError> {
-        self.change(&renewal.key, |before| {
+    async fn renew(
+        &self,
+        renewal: Renewal,
+        same_endpoint: SameEndpoint,
+        now: Timestamp,
+    ) -> Result<Renewed, PortError> {
+        let endpoint = &renewal.document.target.endpoint;
+        self.change(&renewal.key, Some(endpoint), now, |Met { before, holder }| {
+            let rival = holder.rival();
             let deleted_at = before.and_then(item::deleted_at);
             let before = self.read(before)?;
-            Ok(match renewal.decide(before.as_ref(), deleted_at, now) {
+            Ok(match renewal.decide(before.as_ref(), deleted_at, rival.as_ref(), same_endpoint, now) {
                 Decision::Begins(new) => {
                     (Some(After::Whole(self.whole(&new, now))), Renewed::New(Box::new(new)))
                 }
@@ -178,6 +225,7 @@ impl SubscriptionBook for DynamoSubscriptions {
                 Decision::IsAWebhook => (None, Renewed::IsAWebhook),
                 Decision::TokenEnded => (None, Renewed::TokenEnded),
                 Decision::TagsNotPermitted => (None, Renewed::TagsNotPermitted),
+                Decision::EndpointTaken => (None, Renewed::EndpointTaken),
             })
         })
         .await
@@ -198,7 +246,7 @@ impl SubscriptionBook for DynamoSubscriptions {
         hash_keys: &HashKeys,
         now: Timestamp,
     ) -> Result<Erased, PortError> {
-        self.change(key, |before| {
+        self.change(key, None, now, |Met { before, .. }| {
             let Some(stored) = self.read(before)? else { return Ok((None, Erased::Nothing)) };
             let Recipient::WebPush(target) = &stored.recipient else { return Ok((None, Erased::Nothing)) };
             if permit.is_some_and(|permit| !permit.is_for(&stored)) {

@@ -22,7 +22,7 @@ const ERASED_AT: &str = "erased_at";
 impl DynamoSubscriptions {
     /// Removes a subscription, if it is stored, with its rows in audiences and its place in the tenant's count, and marks its id as erased.
     pub async fn mark_erased(&self, key: &SubscriptionKey, now: Timestamp) -> Result<(), PortError> {
-        self.change(key, |_| {
+        self.change(key, None, now, |_| {
             let mut tombstone = item::tombstone(key, None, now);
             tombstone.insert(ERASED_AT.to_owned(), ms(now));
             Ok((Some(After::Whole(tombstone)), ()))

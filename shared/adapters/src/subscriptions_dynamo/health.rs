@@ -18,7 +18,7 @@ use redial_engine::ports::{
     PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
-use super::transaction::After;
+use super::transaction::{After, Met};
 use super::{DynamoSubscriptions, FAILING, item_key};
 use crate::retries::Patience;
 use crate::table::all;
@@ -134,7 +134,9 @@ impl Subscriptions for DynamoSubscriptions {
         let (mut gone, mut disabled) = (gone.into_iter(), disabled.into_iter());
         let answer = |(_, state): &(SubscriptionUpdate, State)| match state {
             State::Disabled => disabled.next(),
-            State::Active | State::Gone | State::Quarantined => gone.next().map(|done| done.map(|_| ())),
+            State::Active | State::Gone | State::Quarantined | State::Expired | State::Stale => {
+                gone.next().map(|done| done.map(|_| ()))
+            }
         };
         updates.iter().map(answer).map(|done| done.expect("every update was made")).collect()
     }
@@ -176,12 +178,35 @@ impl SubscriptionHealth for DynamoSubscriptions {
         self.update_one(update, |_| vec![state(State::Quarantined)], &[state(State::Gone)]).await
     }
 
+    async fn end(&self, found: &Subscription, to: State, at: Timestamp) -> Result<bool, PortError> {
+        let mut values = item([
+            (":to", s(to.label())),
+            (":at", ms(at)),
+            (":active", s(State::Active.label())),
+            (":endpoint", s(found.recipient.endpoint().expose().as_str())),
+        ]);
+        let mut condition = "endpoint = :endpoint AND #state = :active".to_owned();
+        for (name, time) in [("last_seen_at", found.last_seen_at), ("ends_at", found.ends_at)] {
+            match time {
+                Some(time) => {
+                    values.insert(format!(":{name}"), ms(time));
+                    condition.push_str(&format!(" AND {name} = :{name}"));
+                }
+                None => condition.push_str(&format!(" AND attribute_not_exists({name})")),
+            }
+        }
+        let update = self.table.update(item_key(&found.key), "SET #state = :to, updated_at = :at", []);
+        let update = update.condition_expression(condition).set_expression_attribute_values(Some(values));
+        Ok(self.table.send(update).await?.is_done())
+    }
+
     async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
-        let SubscriptionUpdate { key, endpoint, at: _ } = &update;
-        self.change(key, |before| {
+        let SubscriptionUpdate { key, endpoint, at } = &update;
+        self.change(key, None, *at, |Met { before, .. }| {
+            let over = [State::Gone, State::Expired, State::Stale].map(State::label);
             let is_same = |item: &&Item| {
                 item.text("endpoint") == Some(endpoint.expose().as_str())
-                    && item.text("state") == Some(State::Gone.label())
+                    && item.text("state").is_some_and(|state| over.contains(&state))
             };
             let removed = before.filter(is_same).map(|_| After::Nothing);
             let is_removed = removed.is_some();

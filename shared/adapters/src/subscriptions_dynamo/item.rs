@@ -10,13 +10,15 @@
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
 //! | `moved_at` | web push | when another endpoint was last submitted for it |
 //! | `authorized_at` | web push | when a sender last decided on it; 0.1.0 wrote none |
+//! | `ends_at`, `took_over_at` | web push | from when on its browser does not hold it; when it got another subscription's endpoint |
+//! | `holds` | web push | that the row of its endpoint names it (see `holder`) |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
 //! | `failures`, `failing_since` | webhook | its health |
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
 //!
 //! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `deleted_at`, `expires_at`, and `endpoint_hash`, unless an
-//! operator deleted it. One that was erased has `erased_at`. It
+//! operator deleted it or another subscription replaced it. One that was erased has `erased_at`. It
 //! proves the deletion for half a year, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key, cleanup
 //! removes nothing, it is not counted, and the index of failing webhooks does not have it.
 
@@ -78,6 +80,8 @@ pub(super) fn write<'k>(
             add("last_seen_at", subscription.last_seen_at.map(ms));
             add("moved_at", subscription.moved_at.map(ms));
             add("authorized_at", subscription.authorized_at.map(ms));
+            add("ends_at", subscription.ends_at.map(ms));
+            add("took_over_at", subscription.took_over_at.map(ms));
             let tags: Vec<AttributeValue> = subscription.tags.iter().map(|tag| s(tag.as_str())).collect();
             add("tags", (!tags.is_empty()).then_some(AttributeValue::L(tags)));
             if let Some(Consent { at, prompt_version, action, origin }) = &subscription.consent {
@@ -146,6 +150,8 @@ pub(super) fn read<'k>(
         created_at: item.time("created_at"),
         moved_at: item.time("moved_at"),
         authorized_at: item.time("authorized_at"),
+        ends_at: item.time("ends_at"),
+        took_over_at: item.time("took_over_at"),
     }))
 }
 

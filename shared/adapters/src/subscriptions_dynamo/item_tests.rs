@@ -94,6 +94,8 @@ fn a_browser_s_subscription_reads_back() {
         created_at: Some(stored_at()),
         moved_at: Some(stored_at()),
         authorized_at: Some(stored_at()),
+        ends_at: Some(stored_at()),
+        took_over_at: Some(stored_at()),
         ..browser()
     };
     let mut item = written(&full);

@@ -2,12 +2,14 @@
 //!
 //! One item for each subscription, by `tenant#id`. Every change of health is conditional on the endpoint that it is about: the user may
 //! have subscribed again in the meantime. A tenant's subscriptions are counted in `control`, and those with a tag are listed in
-//! `audiences`, both in the transaction that adds or removes one.
+//! `audiences`, which also has who has an endpoint, all in the transaction that adds or removes one.
 //!
 //! | file | concept |
 //! |---|---|
 //! | `item` | the attributes of a browser's and of a webhook's item, and of a deleted one's |
 //! | `transaction` | how one is added, replaced or removed |
+//! | `holder` | who has an endpoint |
+//! | `walk` | the walk over all of them |
 //! | `book` | storing, looking up and erasing; a webhook's signing secrets |
 //! | `erasures` | marks of what was erased |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
@@ -16,11 +18,15 @@
 mod book;
 mod erasures;
 mod health;
+mod holder;
 mod item;
 mod listing;
 mod transaction;
+mod walk;
 
-pub use self::book::Deleted;
+pub(crate) use self::holder::HOLDER;
+
+pub use self::book::{Deleted, Stored};
 pub use self::listing::{Page, Scope};
 
 use aws_sdk_dynamodb::Client;

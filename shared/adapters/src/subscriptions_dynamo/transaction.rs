@@ -1,21 +1,29 @@
-//! Every change that adds, replaces or removes a subscription: the item, the tenant's count and the rows of its audiences, in one
-//! transaction, on the condition that the item is still as it was read.
+//! Every change that adds, replaces or removes a subscription: the item, the tenant's count, the rows of its audiences and the row of its
+//! endpoint, in one transaction, on the condition that item and row are still as they were read. One that gets the endpoint of another
+//! ends that one in the same transaction.
 //!
 //! The item is read first, and the attributes that decisions depend on ([`DECIDES`]) are in the condition. Of two changes at once, the
 //! second fails, reads again and decides again. A receiver's health is not among these attributes: it changes with every attempt, and a
 //! change that keeps it does not write it.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+use redial_core::audience::shard_of;
+use redial_core::endpoint::Endpoint;
 use redial_core::identity::SubscriptionKey;
+use redial_core::subscription::State;
+use redial_core::tag::Tags;
+use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
+use super::holder::{HOLDS, Holder, endpoint_of, holds};
 use super::{DynamoSubscriptions, item, item_key};
-use crate::table::attributes::Item;
+use crate::table::attributes::{Item, ms, s};
 use crate::table::{Change, transact};
 use crate::{audiences_dynamo, aws_error};
 
 /// The attributes that decisions depend on: a change to one of them makes a concurrent decision start over.
-const DECIDES: [&str; 7] = ["kind", "endpoint", "state", "tags", "created_at", "authorized_at", "deleted_at"];
+const DECIDES: [&str; 8] =
+    ["kind", "endpoint", "state", "tags", "created_at", "authorized_at", "deleted_at", HOLDS];
 
 /// How often a change starts over while others keep changing the item.
 const ROUNDS: usize = 8;
@@ -31,39 +39,104 @@ pub(super) enum After {
     Nothing,
 }
 
+/// What a change is decided on.
+#[derive(Debug)]
+pub(super) struct Met<'a> {
+    pub(super) before: Option<&'a Item>,
+    /// Who else has the endpoint that is to be stored.
+    pub(super) holder: &'a Holder,
+}
+
+/// What becomes of another subscription that has the endpoint.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Ends {
+    /// A tombstone is left.
+    Replaced,
+    /// It is switched off, for the walk to announce and remove.
+    Stale,
+}
+
 impl DynamoSubscriptions {
     /// Reads the item, and writes the change that `decide` returns, if any; returns its second result. `decide` is called again whenever
-    /// the item has changed meanwhile.
+    /// the item has changed meanwhile. `endpoint`: that of a browser, which the item is to have; who has it is read where the item does
+    /// not have it yet.
     pub(super) async fn change<T>(
         &self,
         key: &SubscriptionKey,
-        mut decide: impl FnMut(Option<&Item>) -> Result<(Option<After>, T), PortError>,
+        endpoint: Option<&Endpoint>,
+        now: Timestamp,
+        decide: impl FnMut(Met<'_>) -> Result<(Option<After>, T), PortError>,
+    ) -> Result<T, PortError> {
+        self.change_both(key, endpoint, Ends::Replaced, now, decide).await
+    }
+
+    /// The same, with what becomes of the one that loses the endpoint.
+    pub(super) async fn change_both<T>(
+        &self,
+        key: &SubscriptionKey,
+        endpoint: Option<&Endpoint>,
+        ends: Ends,
+        now: Timestamp,
+        mut decide: impl FnMut(Met<'_>) -> Result<(Option<After>, T), PortError>,
     ) -> Result<T, PortError> {
         for _ in 0..ROUNDS {
             let before = self.table.get_one(item_key(key)).await?;
-            let (after, outcome) = decide(before.as_ref())?;
+            let has_it = |before: &Item| holds(before) && endpoint_of(before).as_ref() == endpoint;
+            let holder = match endpoint {
+                Some(endpoint) if !before.as_ref().is_some_and(has_it) => {
+                    self.holder_of(key, endpoint, now).await?
+                }
+                Some(_) | None => Holder::default(),
+            };
+            let (after, outcome) = decide(Met { before: before.as_ref(), holder: &holder })?;
             let Some(after) = after else { return Ok(outcome) };
-            if self.commit(key, before.as_ref(), after).await? {
+            if self.commit(key, before.as_ref(), after, &holder, &ends, now).await? {
                 return Ok(outcome);
             }
         }
         Err(aws_error::of_code("TransactWriteItems", "Contention"))
     }
 
-    /// `false` if the item is not as it was read.
+    /// `false` if the item, or the row of its endpoint, is not as it was read.
     async fn commit(
         &self,
         key: &SubscriptionKey,
         before: Option<&Item>,
-        after: After,
+        mut after: After,
+        holder: &Holder,
+        ends: &Ends,
+        now: Timestamp,
     ) -> Result<bool, PortError> {
         let end = end(before, &after);
-        let step = i8::from(item::is_stored(&end)) - i8::from(before.is_some_and(item::is_stored));
         let tags_before = before.map(item::tags).unwrap_or_default();
         let mut writes = audiences_dynamo::changes(&self.audiences, key, &tags_before, &item::tags(&end));
-        if step != 0 {
-            writes.push(self.control.counting(key, step));
+        let mut steps =
+            vec![(key, i8::from(item::is_stored(&end)) - i8::from(before.is_some_and(item::is_stored)))];
+        let (had, has) = (before.filter(|before| holds(before)).and_then(endpoint_of), endpoint_of(&end));
+        if let Some(had) = had.as_ref().filter(|had| has.as_ref() != Some(had)) {
+            writes.push(self.releases(key, had, now));
         }
+        if let Some(endpoint) = has.as_ref() {
+            let is_new = had.as_ref() != Some(endpoint);
+            if is_new || matches!(after, After::Whole(_)) {
+                after.holds();
+            }
+            if is_new {
+                writes.push(self.gives(key, endpoint, holder));
+            }
+            if let Some((item, other)) = holder.stored().filter(|_| is_new) {
+                writes.extend(self.ends(item, &other.key, ends, now));
+                steps.push((&other.key, if *ends == Ends::Replaced { -1 } else { 0 }));
+            }
+        }
+        // A transaction takes one write an item, and both may be counted in one.
+        if let [(one, by), (other, less)] = steps[..]
+            && shard_of(&one.id) == shard_of(&other.id)
+        {
+            steps = vec![(one, by + less)];
+        }
+        let counted = steps.into_iter().filter(|(_, step)| *step != 0);
+        writes.extend(counted.map(|(key, step)| self.control.counting(key, step)));
         let (condition, mut values) = as_read(before);
         let change = match after {
             After::Whole(item) => Change::Put(item),
@@ -83,6 +156,45 @@ impl DynamoSubscriptions {
         };
         writes.insert(0, self.table.write(change, Some(&condition), values));
         transact(self.table.client(), &writes).await
+    }
+
+    /// Ends another subscription, whose item this is, if that is as it was read.
+    fn ends(
+        &self,
+        item: &Item,
+        key: &SubscriptionKey,
+        ends: &Ends,
+        now: Timestamp,
+    ) -> Vec<TransactWriteItem> {
+        let (condition, mut values) = as_read(Some(item));
+        match ends {
+            Ends::Replaced => {
+                let change = Change::Put(item::tombstone(key, None, now));
+                let rows =
+                    audiences_dynamo::changes(&self.audiences, key, &item::tags(item), &Tags::default());
+                [self.table.write(change, Some(&condition), values)].into_iter().chain(rows).collect()
+            }
+            Ends::Stale => {
+                let sets = [("state", s(State::Stale.label())), ("updated_at", ms(now))];
+                let expression = updating(&sets, &[HOLDS]);
+                values.extend(sets.into_iter().map(|(name, value)| (format!(":{name}"), value)));
+                vec![self.table.write(Change::Update(item_key(key), expression), Some(&condition), values)]
+            }
+        }
+    }
+}
+
+impl After {
+    /// Marks an item that has its endpoint.
+    fn holds(&mut self) {
+        let yes = AttributeValue::Bool(true);
+        match self {
+            Self::Whole(item) => {
+                item.insert(HOLDS.to_owned(), yes);
+            }
+            Self::Part { sets, .. } => sets.push((HOLDS, yes)),
+            Self::Nothing => {}
+        }
     }
 }
 
@@ -130,7 +242,7 @@ mod tests {
 
     use super::super::item;
     use super::*;
-    use crate::table::attributes::{item, n, s};
+    use crate::table::attributes::{item, n};
 
     fn tagged(tags: &[&str]) -> AttributeValue {
         AttributeValue::L(tags.iter().map(|tag| s(*tag)).collect())
@@ -145,7 +257,7 @@ mod tests {
             condition,
             "attribute_exists(pk) AND attribute_not_exists(#kind) AND #endpoint = :was_endpoint AND #state = :was_state \
              AND attribute_not_exists(#tags) AND attribute_not_exists(#created_at) AND attribute_not_exists(#authorized_at) \
-             AND attribute_not_exists(#deleted_at)"
+             AND attribute_not_exists(#deleted_at) AND attribute_not_exists(#holds)"
         );
         assert_eq!(values, item([(":was_endpoint", s("https://a")), (":was_state", s("active"))]));
         let sets = [("tags", tagged(&["b"])), ("auth", s("x"))];

@@ -215,6 +215,17 @@ impl Table {
         self.query(condition, values).index_name(index).set_consistent_read(None)
     }
 
+    /// A page of all items, and the key after which the next one begins. It may be a moment behind the table.
+    pub(crate) async fn scan_page(
+        &self,
+        from: Option<Item>,
+        most: i32,
+    ) -> Result<(Vec<Item>, Option<Item>), PortError> {
+        let scan = self.client.scan().table_name(&self.name).limit(most).set_exclusive_start_key(from);
+        let page = Box::pin(scan.send()).await.map_err(|error| aws_error::of_call("Scan", &error))?;
+        Ok((page.items.unwrap_or_default(), page.last_evaluated_key))
+    }
+
     /// A consistent scan of the whole table: for operators, and only where no key leads to what is wanted.
     pub(crate) fn scan(&self) -> ScanFluentBuilder {
         self.client.scan().table_name(&self.name).consistent_read(true)

@@ -23,6 +23,8 @@ pub struct Document {
     pub tags: Option<Tags>,
     /// The consent that came with it; `None` leaves what is stored.
     pub consent: Option<Consent>,
+    /// From when on the browser does not hold it any more: its `expirationTime`.
+    pub ends_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +70,10 @@ fn take_document(mut object: Object<'_>, rules: &Rules<'_>) -> Option<Document> 
     if fields.keys.as_ref().is_some_and(|keys| !(rules.is_on_curve)(keys)) {
         object.error("keys.p256dh", "a point of the curve P-256", "another point");
     }
+    if fields.ends_at.is_some_and(|ends_at| ends_at <= rules.now) {
+        object.error("expirationTime", "null or a time that is ahead", "a time that is over");
+    }
+    let ends_at = fields.ends_at;
     let has_tags = object.raw("tags").is_some();
     let tags = object.list("tags", Tag::FORM, tag::MOST, text(Tag::parse));
     let tags = tags.map(Tags::new);
@@ -79,7 +85,7 @@ fn take_document(mut object: Object<'_>, rules: &Rules<'_>) -> Option<Document> 
     let consent = object.object("consent").and_then(|object| Consent::take(object, rules.now));
     object.finish();
     let complete = (has_tags, has_consent) == (tags.is_some(), consent.is_some());
-    complete.then_some(Document { target: fields.target()?, tags, consent })
+    complete.then_some(Document { target: fields.target()?, tags, consent, ends_at })
 }
 
 #[cfg(test)]

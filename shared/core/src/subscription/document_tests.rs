@@ -31,6 +31,24 @@ fn a_browser_s_subscription_is_read() {
 }
 
 #[test]
+fn the_time_at_which_it_ends_is_read_and_ahead() {
+    let until = |time: &str| {
+        read(&body("https://push.example/s3cret", "").replace("null", time)).map(|document| document.ends_at)
+    };
+    assert_eq!(until("null"), Ok(None));
+    assert_eq!(until("1795255201000"), Ok(Some(time("2026-11-21T10:00:01Z"))));
+    let over = "expirationTime: expected null or a time that is ahead, found a time that is over";
+    assert_eq!(until("1"), Err(vec![over.to_owned()]));
+    for wrong in [r#""s3cret""#, "-1", "1e300"] {
+        let errors = until(wrong).expect_err("no time");
+        assert!(
+            errors[0].starts_with("expirationTime: expected null or epoch milliseconds, found"),
+            "{errors:?}"
+        );
+    }
+}
+
+#[test]
 fn tags_consent_and_vapid_key_are_read() {
     let document = with(
         r#","vapid_key_id":"shop","tags":["sport","news"],"consent":{"at":"2026-11-20T10:00:00Z","prompt_version":"v1","action":"granted","origin":"https://shop.example"}"#,

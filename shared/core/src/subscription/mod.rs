@@ -8,6 +8,7 @@ pub mod consent;
 pub mod document;
 mod permit;
 mod renewal;
+pub mod same_endpoint;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub use self::consent::Consent;
 pub use self::document::Document;
 pub use self::permit::Permit;
 pub use self::renewal::{Decision, Renewal};
+pub use self::same_endpoint::{Rival, SameEndpoint};
 
 pub const NOT_FOUND_CONFIRMED_AFTER: Duration = Duration::from_secs(3600);
 
@@ -39,6 +41,10 @@ labels! {
         Quarantined = "quarantined",
         /// A webhook's receiver that answered 410, or failed for days without one success: nothing is sent until it is enabled again.
         Disabled = "disabled",
+        /// The browser said until when it holds, and that time is over: nothing is sent, and it will be removed.
+        Expired = "expired",
+        /// Its browser was not seen for too long: nothing is sent, and it will be removed.
+        Stale = "stale",
     }
 }
 
@@ -64,6 +70,10 @@ pub struct Subscription {
     /// When a sender last decided on it: when it set tags, or made the token with which the subscription began or got its tags. `None`
     /// where an earlier release stored it; of web push.
     pub authorized_at: Option<Timestamp>,
+    /// From when on its browser does not hold it any more; of web push.
+    pub ends_at: Option<Timestamp>,
+    /// When it last got an endpoint that another subscription of the tenant had; of web push.
+    pub took_over_at: Option<Timestamp>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -90,22 +100,56 @@ impl Subscription {
             created_at: None,
             moved_at: None,
             authorized_at: None,
+            ends_at: None,
+            took_over_at: None,
         }
     }
 
+    /// Its state, which time alone may have changed.
+    pub fn state_at(&self, now: Timestamp) -> State {
+        let is_over = self.ends_at.is_some_and(|ends_at| ends_at <= now);
+        if self.state == State::Active && is_over { State::Expired } else { self.state }
+    }
+
     /// Where a message with these headers of its own goes, or why it cannot be sent there.
-    pub fn destination(&self, headers: &CustomHeaders) -> Result<&Recipient, Reason> {
-        match self.state {
+    pub fn destination(&self, headers: &CustomHeaders, now: Timestamp) -> Result<&Recipient, Reason> {
+        match self.state_at(now) {
             State::Active if !headers.are_permitted(&self.terms.permitted) => Err(Reason::HeaderNotPermitted),
             State::Active => Ok(&self.recipient),
             State::Gone | State::Quarantined => Err(Reason::SubscriptionOff),
             State::Disabled => Err(Reason::EndpointDisabled),
+            State::Expired => Err(Reason::SubscriptionExpired),
+            State::Stale => Err(Reason::SubscriptionStale),
         }
     }
 
     /// Since when it has the endpoint that it has now; `None` where an earlier release stored it.
     pub fn endpoint_since(&self) -> Option<Timestamp> {
         self.moved_at.max(self.created_at)
+    }
+
+    /// Whether it took its endpoint over since a message to an audience was opened: that may have reached the endpoint already, as
+    /// another subscription's.
+    pub fn took_over_since(&self, opened_at: Timestamp) -> bool {
+        self.took_over_at.is_some_and(|at| at >= opened_at)
+    }
+
+    /// When anything was last heard of it: its browser submitted it, or someone stored it. `None` where an earlier release stored it.
+    pub fn last_heard_at(&self) -> Option<Timestamp> {
+        self.last_seen_at.max(self.authorized_at).max(self.endpoint_since())
+    }
+
+    /// How time alone ends it, if it does: by what its browser said, or because it was not heard of for `stale_after`.
+    pub fn ended_by_time(&self, stale_after: Option<Duration>, now: Timestamp) -> Option<State> {
+        let is_stale = || {
+            let heard_at = self.last_heard_at().filter(|_| matches!(self.recipient, Recipient::WebPush(_)));
+            stale_after.zip(heard_at).is_some_and(|(after, at)| now.since(at) >= after)
+        };
+        match self.state_at(now) {
+            ended @ (State::Expired | State::Stale) => Some(ended),
+            State::Active if is_stale() => Some(State::Stale),
+            State::Active | State::Gone | State::Quarantined | State::Disabled => None,
+        }
     }
 
     pub fn not_found(&self, seen: Timestamp) -> NotFound {
@@ -155,7 +199,7 @@ impl SpikeGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{browser, subscription};
+    use crate::fixtures::{at, browser, subscription};
 
     #[test]
     fn a_404_is_confirmed_by_another_an_hour_later() {
@@ -166,6 +210,40 @@ mod tests {
         subscription.flagged_at = Some(first);
         for (secs, expected) in [(3599, NotFound::Wait), (3600, NotFound::Confirmed)] {
             assert_eq!(subscription.not_found(first.plus(Duration::from_secs(secs))), expected);
+        }
+    }
+
+    #[test]
+    fn a_subscription_ends_at_the_time_that_its_browser_named() {
+        let recipient = Recipient::WebPush(browser("https://push.example/x"));
+        let it = Subscription { ends_at: Some(at(100)), ..Subscription::new(subscription("s1"), recipient) };
+        let headers = CustomHeaders::default();
+        assert!(it.destination(&headers, at(99)).is_ok());
+        assert_eq!(it.destination(&headers, at(100)), Err(Reason::SubscriptionExpired));
+        assert_eq!((it.state_at(at(99)), it.state_at(at(100))), (State::Active, State::Expired));
+        let gone = Subscription { state: State::Gone, ..it };
+        assert_eq!(gone.destination(&headers, at(100)), Err(Reason::SubscriptionOff));
+    }
+
+    #[test]
+    fn what_was_not_heard_of_for_too_long_is_stale() {
+        let recipient = Recipient::WebPush(browser("https://push.example/x"));
+        let new = Subscription::new(subscription("s1"), recipient);
+        let day = Duration::from_secs(86_400);
+        let after = |days: u64| Some(day.saturating_mul(u32::try_from(days).expect("few")));
+        let now = at(10 * 86_400);
+        let seen = Subscription { created_at: Some(at(0)), last_seen_at: Some(at(86_400)), ..new.clone() };
+        for (it, stale_after, expected) in [
+            (&seen, after(9), Some(State::Stale)),
+            (&seen, after(10), None),
+            (&seen, None, None),
+            // An earlier release stored no time, so it is not known to be old.
+            (&new, after(1), None),
+            (&Subscription { state: State::Gone, ..seen.clone() }, after(1), None),
+            (&Subscription { ends_at: Some(now), ..seen.clone() }, None, Some(State::Expired)),
+            (&Subscription { state: State::Stale, ..seen.clone() }, None, Some(State::Stale)),
+        ] {
+            assert_eq!(it.ended_by_time(stale_after, now), expected, "{:?} {stale_after:?}", it.state);
         }
     }
 

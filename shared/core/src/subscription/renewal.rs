@@ -7,12 +7,14 @@
 //! | anything | with a token of an earlier one | nothing: the token has ended (see [`Permit`]) |
 //! | one with the same endpoint | either | new keys, consent and tags; state, flag and health stay |
 //! | one with another endpoint | either | the new one, active and unflagged; `created_at` stays |
+//! | one that time alone has ended | either | the new one, active; `created_at` stays |
+//! | one of another id has the endpoint | either | as [`SameEndpoint`] says |
 //! | a webhook's | either | nothing: its id is taken |
 //!
 //! State and flag come from the push service: a 404 or a 410 for the endpoint. A page that submits the same endpoint again does not
 //! change them, because the browser does not know of either. Only a new endpoint does.
 
-use super::{Permit, Subscription, document::Document};
+use super::{Permit, Rival, SameEndpoint, State, Subscription, document::Document};
 use crate::identity::SubscriptionKey;
 use crate::push_target::PushTarget;
 use crate::recipient::Recipient;
@@ -40,17 +42,39 @@ pub enum Decision {
     TokenEnded,
     /// The token may not set these tags on what is stored.
     TagsNotPermitted,
+    /// Another subscription of the tenant has the endpoint, and keeps it.
+    EndpointTaken,
 }
 
 impl Renewal {
-    /// `deleted_at`: of the tombstone, where nothing else is stored.
+    /// `deleted_at`: of the tombstone, where nothing else is stored. `rival`: what has or had the endpoint under another id.
     pub fn decide(
+        &self,
+        before: Option<&Subscription>,
+        deleted_at: Option<Timestamp>,
+        rival: Option<&Rival>,
+        same_endpoint: SameEndpoint,
+        now: Timestamp,
+    ) -> Decision {
+        let mut decision = self.decide_alone(before, deleted_at, now);
+        if let Decision::Begins(after) | Decision::Moves(after) | Decision::Stays(after) = &mut decision
+            && let Some(rival) = rival
+        {
+            if same_endpoint.refuses(rival, now) {
+                return Decision::EndpointTaken;
+            }
+            after.took_over_at = Some(now);
+        }
+        decision
+    }
+
+    fn decide_alone(
         &self,
         before: Option<&Subscription>,
         deleted_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Decision {
-        let Document { target, tags, consent } = &self.document;
+        let Document { target, tags, consent, ends_at } = &self.document;
         // When a sender decided on what is submitted; a renewal token only repeats.
         let authorized_at = match &self.permit {
             None => Some(now),
@@ -67,6 +91,7 @@ impl Renewal {
                 last_seen_at: self.seen_at,
                 created_at: Some(now),
                 authorized_at,
+                ends_at: *ends_at,
                 ..Subscription::new(self.key.clone(), Recipient::WebPush(target.clone()))
             });
         };
@@ -84,7 +109,10 @@ impl Renewal {
         let vapid_key_id =
             target.vapid_key_id.clone().or_else(|| known.vapid_key_id.clone().filter(|_| stays));
         let recipient = Recipient::WebPush(PushTarget { vapid_key_id, ..target.clone() });
-        let of = if stays { before.clone() } else { Subscription::new(self.key.clone(), recipient.clone()) };
+        // What time has ended was given up because its browser was not heard of: here it is.
+        let goes_on = stays && !matches!(before.state, State::Expired | State::Stale);
+        let of =
+            if goes_on { before.clone() } else { Subscription::new(self.key.clone(), recipient.clone()) };
         let after = Subscription {
             recipient,
             consent: consent.clone().or_else(|| before.consent.clone()),
@@ -93,9 +121,11 @@ impl Renewal {
             created_at: before.created_at,
             moved_at: if stays { before.moved_at } else { Some(now) },
             authorized_at: before.authorized_at.max(authorized_at.filter(|_| tags.is_some())),
+            ends_at: *ends_at,
+            took_over_at: before.took_over_at,
             ..of
         };
-        if stays { Decision::Stays(after) } else { Decision::Moves(after) }
+        if goes_on { Decision::Stays(after) } else { Decision::Moves(after) }
     }
 }
 

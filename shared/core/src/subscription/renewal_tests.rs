@@ -23,14 +23,14 @@ fn at(secs: i64) -> Timestamp {
 }
 
 fn renewal(url: &str, consent: Option<Consent>, tags: Option<Tags>) -> Renewal {
-    let document = Document { target: browser(url), tags, consent };
+    let document = Document { target: browser(url), tags, consent, ends_at: None };
     Renewal { key: subscription("s1"), document, seen_at: Some(at(100)), permit: None }
 }
 
 /// Stored: flagged, gone, tagged, with the VAPID key `shop`.
 fn stored() -> Subscription {
     let first = renewal(A, consent("v1"), Some(tags(&["news"])));
-    let Decision::Begins(mut stored) = first.decide(None, None, at(10)) else { panic!("it begins") };
+    let Decision::Begins(mut stored) = first.decide_alone(None, None, at(10)) else { panic!("it begins") };
     let Recipient::WebPush(target) = &mut stored.recipient else { panic!("a browser") };
     target.vapid_key_id = VapidKeyId::parse("shop");
     Subscription { state: State::Gone, flagged_at: Some(at(20)), ..stored }
@@ -42,14 +42,16 @@ fn key_of(subscription: &Subscription) -> Option<&str> {
 }
 
 fn stays(renewal: &Renewal) -> Subscription {
-    let Decision::Stays(after) = renewal.decide(Some(&stored()), None, at(200)) else { panic!("it stays") };
+    let Decision::Stays(after) = renewal.decide_alone(Some(&stored()), None, at(200)) else {
+        panic!("it stays")
+    };
     after
 }
 
 #[test]
 fn a_new_subscription_needs_consent() {
-    assert_eq!(renewal(A, None, None).decide(None, None, at(10)), Decision::NeedsConsent);
-    let decision = renewal(A, consent("v1"), None).decide(None, None, at(10));
+    assert_eq!(renewal(A, None, None).decide_alone(None, None, at(10)), Decision::NeedsConsent);
+    let decision = renewal(A, consent("v1"), None).decide_alone(None, None, at(10));
     let Decision::Begins(new) = decision else { panic!("it begins") };
     assert_eq!((new.state, new.created_at, new.last_seen_at), (State::Active, Some(at(10)), Some(at(100))));
     assert!(new.tags.is_empty());
@@ -69,11 +71,11 @@ fn the_same_endpoint_keeps_its_state_and_what_was_not_submitted() {
 
 #[test]
 fn another_endpoint_is_active_whatever_the_state_before() {
-    let decision = renewal(B, None, None).decide(Some(&stored()), None, at(200));
+    let decision = renewal(B, None, None).decide_alone(Some(&stored()), None, at(200));
     let Decision::Moves(after) = decision else { panic!("it moves") };
     assert_eq!((after.state, after.flagged_at, after.created_at), (State::Active, None, Some(at(10))));
     assert_eq!((stored().endpoint_since(), after.endpoint_since()), (Some(at(10)), Some(at(200))));
-    let Decision::Stays(same) = renewal(B, None, None).decide(Some(&after), None, at(300)) else {
+    let Decision::Stays(same) = renewal(B, None, None).decide_alone(Some(&after), None, at(300)) else {
         panic!("it stays")
     };
     assert_eq!(same.endpoint_since(), Some(at(200)));
@@ -86,7 +88,10 @@ fn another_endpoint_is_active_whatever_the_state_before() {
 fn a_browser_cannot_take_a_webhook_s_id() {
     let webhook = Recipient::Webhook(WebhookTarget::at(endpoint("https://shop.example/hooks")));
     let stored = Subscription::new(subscription("s1"), webhook);
-    assert_eq!(renewal(A, consent("v1"), None).decide(Some(&stored), None, at(1)), Decision::IsAWebhook);
+    assert_eq!(
+        renewal(A, consent("v1"), None).decide_alone(Some(&stored), None, at(1)),
+        Decision::IsAWebhook
+    );
 }
 
 /// The same with a token made at that time.
@@ -99,14 +104,15 @@ fn by_token(renewal: Renewal, issued: i64, begins: bool) -> Renewal {
 fn a_subscription_begins_by_a_token_that_its_deletion_did_not_end() {
     let begin = |issued, begins, deleted: Option<i64>| {
         let renewal = by_token(renewal(A, consent("v1"), None), issued, begins);
-        renewal.decide(None, deleted.map(at), at(50))
+        renewal.decide_alone(None, deleted.map(at), at(50))
     };
     for (begins, deleted) in [(true, Some(40)), (true, Some(41)), (false, None)] {
         assert_eq!(begin(40, begins, deleted), Decision::TokenEnded, "{begins} {deleted:?}");
     }
     let Decision::Begins(new) = begin(40, true, Some(39)) else { panic!("it begins") };
     assert_eq!((new.created_at, new.authorized_at), (Some(at(50)), Some(at(40))));
-    let Decision::Begins(new) = renewal(A, consent("v1"), None).decide(None, Some(at(49)), at(50)) else {
+    let Decision::Begins(new) = renewal(A, consent("v1"), None).decide_alone(None, Some(at(49)), at(50))
+    else {
         panic!("it begins")
     };
     assert_eq!(new.authorized_at, Some(at(50)), "by the sender itself");
@@ -116,7 +122,7 @@ fn a_subscription_begins_by_a_token_that_its_deletion_did_not_end() {
 fn a_token_changes_nothing_of_a_later_subscription_and_adds_no_removed_tag() {
     // Stored at 10, with the tag `news`.
     let decide = |renewal: Renewal, issued, begins| {
-        by_token(renewal, issued, begins).decide(Some(&stored()), None, at(200))
+        by_token(renewal, issued, begins).decide_alone(Some(&stored()), None, at(200))
     };
     for begins in [true, false] {
         assert_eq!(decide(renewal(B, None, None), 9, begins), Decision::TokenEnded, "{begins}");
@@ -125,16 +131,78 @@ fn a_token_changes_nothing_of_a_later_subscription_and_adds_no_removed_tag() {
     assert_eq!(decide(of(&["sport"]), 10, false), Decision::TagsNotPermitted, "never named");
     let Decision::Stays(after) = decide(of(&["vip"]), 10, false) else { panic!("no sender set tags since") };
     let removed = Renewal { document: of(&["news"]).document, ..renewal(A, None, None) };
-    let Decision::Stays(after) = removed.decide(Some(&after), None, at(201)) else { panic!("it stays") };
+    let Decision::Stays(after) = removed.decide_alone(Some(&after), None, at(201)) else {
+        panic!("it stays")
+    };
     assert_eq!(after.authorized_at, Some(at(201)), "the sender set them");
-    let again = by_token(of(&["news", "vip"]), 200, false).decide(Some(&after), None, at(202));
+    let again = by_token(of(&["news", "vip"]), 200, false).decide_alone(Some(&after), None, at(202));
     assert_eq!(again, Decision::TagsNotPermitted);
-    let Decision::Stays(newer) = by_token(of(&["vip"]), 203, true).decide(Some(&after), None, at(204)) else {
+    let Decision::Stays(newer) = by_token(of(&["vip"]), 203, true).decide_alone(Some(&after), None, at(204))
+    else {
         panic!("a newer token of the sender's")
     };
     assert_eq!((newer.tags, newer.authorized_at), (tags(&["vip"]), Some(at(203))));
-    let Decision::Stays(without) = renewal(A, None, None).decide(Some(&after), None, at(205)) else {
+    let Decision::Stays(without) = renewal(A, None, None).decide_alone(Some(&after), None, at(205)) else {
         panic!("it stays")
     };
     assert_eq!(without.authorized_at, Some(at(201)), "no tags were set");
+}
+
+/// The answer to the endpoint that another id has, or had.
+fn met(rival: Rival, same_endpoint: SameEndpoint, before: Option<&Subscription>) -> Decision {
+    renewal(A, consent("v1"), None).decide(before, None, Some(&rival), same_endpoint, at(200))
+}
+
+fn rival() -> Rival {
+    let first = renewal(A, consent("v1"), None).decide_alone(None, None, at(10));
+    let Decision::Begins(stored) = first else { panic!("it begins") };
+    Rival::Stored(Box::new(Subscription { key: subscription("s2"), ..stored }))
+}
+
+#[test]
+fn the_endpoint_of_another_id_is_taken_over_or_refused() {
+    let Decision::Begins(new) = met(rival(), SameEndpoint::Replace, None) else { panic!("it begins") };
+    assert_eq!(new.took_over_at, Some(at(200)));
+    assert!(new.took_over_since(at(200)) && new.took_over_since(at(199)) && !new.took_over_since(at(201)));
+    assert_eq!(met(rival(), SameEndpoint::Refuse, None), Decision::EndpointTaken);
+    let Decision::Begins(new) = met(Rival::Former, SameEndpoint::Refuse, None) else { panic!("it begins") };
+    assert_eq!(new.took_over_at, Some(at(200)));
+    // Two of one endpoint that an earlier release stored.
+    let Decision::Stays(same) = met(rival(), SameEndpoint::Replace, Some(&stored())) else {
+        panic!("it stays")
+    };
+    assert_eq!(same.took_over_at, Some(at(200)));
+    let Decision::Stays(later) = renewal(A, None, None).decide_alone(Some(&same), None, at(300)) else {
+        panic!("it stays")
+    };
+    assert_eq!(later.took_over_at, Some(at(200)), "it is remembered");
+}
+
+#[test]
+fn what_may_not_be_stored_meets_no_other_endpoint() {
+    let needs_consent = renewal(A, None, None);
+    let decision = needs_consent.decide(None, None, Some(&rival()), SameEndpoint::Refuse, at(200));
+    assert_eq!(decision, Decision::NeedsConsent);
+}
+
+#[test]
+fn what_time_alone_ended_is_active_again_once_its_browser_submits_it() {
+    for state in [State::Expired, State::Stale] {
+        let before = Subscription { state, ..stored() };
+        let decision = renewal(A, None, None).decide_alone(Some(&before), None, at(200));
+        let Decision::Moves(after) = decision else { panic!("it is written whole") };
+        assert_eq!((after.state, after.flagged_at, after.created_at), (State::Active, None, Some(at(10))));
+        assert_eq!((after.moved_at, key_of(&after)), (None, Some("shop")), "its endpoint is the same");
+    }
+}
+
+#[test]
+fn the_time_at_which_a_browser_s_subscription_ends_is_that_of_its_last_document() {
+    let until = |ends_at| {
+        let renewal = renewal(A, None, None);
+        let document = Document { ends_at, ..renewal.document };
+        stays(&Renewal { document, ..renewal })
+    };
+    assert_eq!(until(Some(at(900))).ends_at, Some(at(900)));
+    assert_eq!(until(None).ends_at, None);
 }

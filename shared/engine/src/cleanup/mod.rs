@@ -7,6 +7,7 @@ mod quarantine;
 mod recorded;
 mod references;
 mod sweep;
+mod walk;
 mod worker;
 
 pub use sweep::{Sweep, Swept};
@@ -63,12 +64,19 @@ impl<P: Ports> Worker<P> {
     pub async fn sweep(&self, which: Sweep, deadline: Timestamp) -> Result<Swept, PortError> {
         let swept = match which {
             Sweep::Waits => self.sweep_waits(deadline).await?,
-            Sweep::Prune => self.prune(deadline).await?,
+            Sweep::Prune => {
+                let mut swept = self.prune(deadline).await?;
+                self.walk(deadline, &mut swept).await?;
+                swept
+            }
             Sweep::Bodies => self.sweep_bodies(deadline).await?,
         };
         self.telemetry.count(Metric::WaitsSwept, u64::from(swept.released));
         self.telemetry.count(Metric::Pruned, u64::from(swept.pruned));
         self.telemetry.count(Metric::Quarantined, u64::from(swept.quarantined));
+        self.telemetry.count(Metric::SubscriptionsExpired, u64::from(swept.expired));
+        self.telemetry.count(Metric::SubscriptionsStale, u64::from(swept.stale));
+        self.telemetry.count(Metric::EndpointsReplaced, u64::from(swept.replaced));
         Ok(swept)
     }
 }

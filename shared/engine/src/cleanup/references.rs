@@ -38,7 +38,8 @@ impl<P: Ports> Worker<P> {
         reference: &Reference,
         now: Timestamp,
     ) -> Result<(), PortError> {
-        if matches!(subscription.state, State::Quarantined | State::Disabled) {
+        if matches!(subscription.state, State::Quarantined | State::Disabled | State::Expired | State::Stale)
+        {
             return Ok(());
         }
         let seen = Timestamp::from_ms(reference.at);

@@ -38,6 +38,10 @@ pub struct Swept {
     pub forgotten: u32,
     pub pruned: u32,
     pub quarantined: u32,
+    /// Subscriptions that time alone has ended, or whose endpoint another one keeps.
+    pub expired: u32,
+    pub stale: u32,
+    pub replaced: u32,
     pub bodies: u32,
 }
 

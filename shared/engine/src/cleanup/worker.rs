@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ports::{
     Audiences, Clock, DeadLetterBodies, DeadLetterStore, Erasures, Ledger, LedgerReader, LineRegistry,
-    Outbox, Parking, Policies, PortError, SubscriptionHealth, Telemetry, WaitRegistry,
+    Outbox, Parking, Policies, PortError, SubscriptionHealth, SubscriptionWalk, Telemetry, WaitRegistry,
 };
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
@@ -23,6 +23,8 @@ pub struct Settings {
     pub guard: SpikeGuard,
     /// How long a webhook's receiver may fail without one success.
     pub switched_off_after: Duration,
+    /// For how long nothing may be heard of a browser's subscription; `None` for any time.
+    pub stale_after: Option<Duration>,
     /// How late a bucket of waits may be before the sweep releases it.
     pub late_after: Duration,
 }
@@ -44,7 +46,7 @@ pub trait Ports {
     type Outbox: Outbox;
     type Ledger: Ledger + LedgerReader;
     type Policies: Policies;
-    type Subscriptions: SubscriptionHealth + Erasures;
+    type Subscriptions: SubscriptionHealth + SubscriptionWalk + Erasures;
     type Audiences: Audiences;
     type Parking: Parking;
     type WaitRegistry: WaitRegistry + LineRegistry;

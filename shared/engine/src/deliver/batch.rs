@@ -43,8 +43,16 @@ impl Incoming {
     }
 }
 
-/// The messages to audiences that recipients in a batch refer to, and whether they were cancelled; `None` for one that is forgotten.
-pub(super) type Runs = HashMap<RunKey, Result<Option<(Message, bool)>, PortError>>;
+/// A message to an audience, as its recipients need it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    message: Message,
+    at: Timestamp,
+    is_cancelled: bool,
+}
+
+/// The messages to audiences that recipients in a batch refer to; `None` for one that is forgotten.
+pub(super) type Runs = HashMap<RunKey, Result<Option<Opened>, PortError>>;
 
 impl<P: Ports> Worker<P> {
     /// Reads the runs of these recipients' messages, each once.
@@ -64,9 +72,9 @@ impl<P: Ports> Worker<P> {
     }
 }
 
-fn message_of(run: &Run) -> Result<(Message, bool), PortError> {
+fn message_of(run: &Run) -> Result<Opened, PortError> {
     let (message, _, _) = run.read().ok_or_else(PortError::unreadable_run)?;
-    Ok((message, run.cancelled_at.is_some()))
+    Ok(Opened { message, at: run.opened_at, is_cancelled: run.cancelled_at.is_some() })
 }
 
 /// A body that is no message.
@@ -128,10 +136,11 @@ impl Batch {
                     batch.add(received(place, *message, travel, incoming, keys), &mut leaders);
                 }
                 Ok(Inbound::Recipient(recipient, travel)) => match &runs[&recipient.run] {
-                    Ok(Some((message, is_cancelled))) => {
+                    Ok(Some(Opened { message, at, is_cancelled })) => {
                         let message = message.to_recipient(&recipient);
                         let job = received(place, message, travel, incoming, keys);
-                        batch.add(Job { is_cancelled: *is_cancelled, ..job }, &mut leaders);
+                        let opened_at = Some(*at);
+                        batch.add(Job { is_cancelled: *is_cancelled, opened_at, ..job }, &mut leaders);
                     }
                     // It is kept for longer than its TTL, so that is over.
                     Ok(None) => {
@@ -221,6 +230,7 @@ pub(super) fn job(
         patience: Patience::Whole,
         is_cancelled: false,
         is_erased: false,
+        opened_at: None,
         held_by: None,
         lines_up: false,
         is_on_page: false,

@@ -54,6 +54,8 @@ pub(super) struct Job {
     pub(super) patience: Patience,
     /// Whether the message to the audience that it belongs to was cancelled.
     pub(super) is_cancelled: bool,
+    /// When that message was opened.
+    pub(super) opened_at: Option<Timestamp>,
     /// Whether its subscription was erased: nothing of it is stored again.
     pub(super) is_erased: bool,
     /// What the protection of origins holds it back by.
@@ -103,7 +105,7 @@ impl Job {
         self.target.as_deref().ok()
     }
 
-    pub(super) fn resolve(&mut self, subscription: Option<&Subscription>, keys: &HashKeys) {
+    pub(super) fn resolve(&mut self, subscription: Option<&Subscription>, keys: &HashKeys, now: Timestamp) {
         let Some(subscription) = subscription else {
             self.target = Err(Reason::SubscriptionUnknown);
             return;
@@ -114,7 +116,10 @@ impl Job {
         self.flagged = subscription.flagged_at.is_some();
         self.health = subscription.health;
         self.terms = subscription.terms.clone();
-        self.target = subscription.destination(&self.message.headers).cloned().map(Box::new);
+        self.target = match self.opened_at {
+            Some(opened_at) if subscription.took_over_since(opened_at) => Err(Reason::EndpointReplaced),
+            _ => subscription.destination(&self.message.headers, now).cloned().map(Box::new),
+        };
     }
 
     /// Its attempt went where an entry says. If its subscription leads elsewhere by now, the answer is not about that. The entry may

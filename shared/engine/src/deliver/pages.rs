@@ -70,7 +70,8 @@ impl Held<'_> {
             let travel = Travel { deferred_from: Some(source.clone()), ..start };
             let message = self.message.to_recipient(&recipient);
             let job = batch::job(place, message, travel, self.run.lane, source, 1, &settings.hash_keys);
-            Some(Job { is_cancelled: self.run.cancelled_at.is_some(), is_on_page: true, ..job })
+            let (is_cancelled, opened_at) = (self.run.cancelled_at.is_some(), Some(self.run.opened_at));
+            Some(Job { is_cancelled, opened_at, is_on_page: true, ..job })
         };
         places.iter().filter_map(job).collect()
     }

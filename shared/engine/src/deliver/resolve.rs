@@ -10,6 +10,7 @@ use crate::ports::{Clock, KnownPolicies, Policies, PortError, Subscriptions};
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::Subscription;
+use redial_core::time::Timestamp;
 
 type Found<K, V> = HashMap<K, Result<V, PortError>>;
 
@@ -32,8 +33,8 @@ impl<P: Ports> Worker<P> {
                 Err(error) => _ = targets.insert(key, Err(error)),
             }
         }
-        let keys = &self.settings.hash_keys;
-        jobs.retain_mut(|job| match resolve_one(job, keys, &targets, &policies) {
+        let (keys, now) = (&self.settings.hash_keys, self.system.now());
+        jobs.retain_mut(|job| match resolve_one(job, keys, &targets, &policies, now) {
             Ok(()) => {
                 job.is_erased = job.subscription_key().is_some_and(|key| erased.contains(&key));
                 true
@@ -77,10 +78,11 @@ fn resolve_one(
     keys: &HashKeys,
     targets: &Found<SubscriptionKey, Option<Subscription>>,
     policies: &Found<Tenant, KnownPolicies>,
+    now: Timestamp,
 ) -> Result<(), PortError> {
     if let Some(key) = job.subscription_key() {
         let subscription = targets.get(&key).expect("every subscription was loaded").as_ref();
-        job.resolve(subscription.map_err(Clone::clone)?.as_ref(), keys);
+        job.resolve(subscription.map_err(Clone::clone)?.as_ref(), keys, now);
     }
     if job.follows_its_tenant() {
         let known = policies.get(&job.message.tenant).expect("every tenant's policies were loaded").as_ref();

@@ -28,6 +28,7 @@ use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::push_target::PushKeys;
 use redial_core::quota;
 use redial_core::rate::Rate;
+use redial_core::subscription::SameEndpoint;
 
 /// The operator's settings of the HTTP API.
 #[derive(Clone, Debug)]
@@ -47,4 +48,6 @@ pub struct Settings {
     pub rate: Option<Rate>,
     /// What each tenant may have, unless it has quotas of its own.
     pub quotas: quota::Limits,
+    /// What becomes of an endpoint that another subscription of the tenant has.
+    pub same_endpoint: SameEndpoint,
 }

@@ -29,8 +29,8 @@ pub use protection::{Limited, Protection, StoredOrigin};
 pub use quotas::{Added, Quotas, Usage};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
-    Erased, Erasures, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
-    SubscriptionUpdate, Subscriptions,
+    Endowed, Erased, Erasures, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
+    SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress, Walked, WalkedPage,
 };
 pub use telemetry::{
     AttemptEvent, BreakerEvent, HoldsBack, PageEvent, QuarantineEvent, SentByPage, Telemetry,

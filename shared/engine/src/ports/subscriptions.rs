@@ -4,7 +4,7 @@ use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
 use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::subscription::{Permit, Renewal, State, Subscription};
+use redial_core::subscription::{Permit, Renewal, SameEndpoint, State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 
@@ -67,7 +67,11 @@ pub trait SubscriptionHealth: Send + Sync {
     /// Puts it in quarantine: off, and kept. Answers whether it was the one meant.
     fn quarantine(&self, update: SubscriptionUpdate) -> impl Answer<bool>;
 
-    /// Removes it, if it is off and still leads to that endpoint. Answers whether it was removed.
+    /// Ends what is active to [`State::Expired`] or [`State::Stale`]. Answers whether it was the one meant; one that the walk did not find
+    /// like this is another, because its browser may have submitted it since.
+    fn end(&self, found: &Subscription, to: State, at: Timestamp) -> impl Answer<bool>;
+
+    /// Removes it, if it is gone or ended by time, and still leads to that endpoint. Answers whether it was removed.
     fn remove(&self, update: SubscriptionUpdate) -> impl Answer<bool>;
 
     /// How many subscriptions a tenant has, those that are gone or in quarantine among them.
@@ -88,6 +92,55 @@ pub trait SubscriptionHealth: Send + Sync {
     fn close_window(&self, window: i64) -> impl Answer<()>;
 }
 
+/// A subscription as a walk over all of them finds it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Walked {
+    pub subscription: Subscription,
+    /// Whether it is stored that its endpoint is its own: releases before this guarantee stored nothing, and may have stored two
+    /// subscriptions of one endpoint.
+    pub has_its_endpoint: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct WalkedPage {
+    pub found: Vec<Walked>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// How far the walk has come.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WalkProgress {
+    pub began_at: Timestamp,
+    /// Where the next page begins; `None` once it is over.
+    pub next: Option<String>,
+}
+
+/// Whose an endpoint is.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Endowed {
+    /// Its own, and no other subscription's of the tenant.
+    Its,
+    /// Of two with this endpoint, this one has lost it: it is [`State::Stale`] now.
+    Lost(Box<Subscription>),
+    /// It is not what the walk has found.
+    Changed,
+}
+
+/// The walk over all subscriptions that cleanup makes. It sees each that is there for as long as it takes; changes are decided on what is
+/// stored at that moment.
+pub trait SubscriptionWalk: Send + Sync {
+    fn walk_page(&self, from: Option<String>) -> impl Answer<WalkedPage>;
+
+    fn walk_progress(&self) -> impl Answer<Option<WalkProgress>>;
+
+    fn walk_to(&self, progress: &WalkProgress) -> impl Answer<()>;
+
+    /// Records that the endpoint of this subscription is its own, or that of the other one that has it: one of the two keeps it
+    /// ([`redial_core::subscription::same_endpoint::keeps_it`]).
+    fn endow(&self, found: &Subscription, at: Timestamp) -> impl Answer<Endowed>;
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub enum Renewed {
     /// There was none of that key, or only a tombstone; this is stored now.
@@ -102,6 +155,8 @@ pub enum Renewed {
     TokenEnded,
     /// The token may not set these tags on what is stored: nothing was written.
     TagsNotPermitted,
+    /// Another subscription of the tenant has the endpoint, and keeps it: nothing was written.
+    EndpointTaken,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,7 +173,7 @@ pub enum Found {
     Unknown,
     /// A tombstone: there was one.
     Deleted {
-        /// The hash of the endpoint that it led to; `None` where an operator deleted it.
+        /// The hash of the endpoint that it led to; `None` where an operator deleted it or another subscription replaced it.
         endpoint_hash: Option<EndpointHash>,
         at: Timestamp,
     },
@@ -127,10 +182,11 @@ pub enum Found {
 }
 
 /// What the HTTP API needs. Each call is one decision over what is stored at that moment: of two that meet, the second
-/// decides over what the first left. The tenant's count and the rows of its audiences change with the subscription, or not at all.
+/// decides over what the first left. The tenant's count, the rows of its audiences and who has the endpoint change with the subscription,
+/// or not at all.
 pub trait SubscriptionBook: Send + Sync {
-    /// Stores what a browser handed in, as [`Renewal::decide`] says.
-    fn renew(&self, renewal: Renewal, now: Timestamp) -> impl Answer<Renewed>;
+    /// Stores what a browser handed in, as [`Renewal::decide`] says. Of another subscription that it replaces, a tombstone is left.
+    fn renew(&self, renewal: Renewal, same_endpoint: SameEndpoint, now: Timestamp) -> impl Answer<Renewed>;
 
     fn find(&self, key: &SubscriptionKey) -> impl Answer<Found>;
 

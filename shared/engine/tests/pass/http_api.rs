@@ -7,7 +7,7 @@ use redial_core::endpoint::HashKeys;
 use redial_core::ledger::State;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{self, Consent, Document, Renewal};
+use redial_core::subscription::{self, Consent, Document, Renewal, SameEndpoint};
 use redial_engine::cleanup::Sweep;
 use redial_engine::ports::{
     Erased, Found, PortError, Renewed, SubscriptionBook as _, SubscriptionHealth as _,
@@ -17,13 +17,13 @@ use redial_memory::senders::answered;
 use crate::harness::{Harness, endpoint, origin, tenant};
 
 /// The result of a call of a port.
-fn done<T>(call: impl Future<Output = Result<T, PortError>>) -> T {
+pub(crate) fn done<T>(call: impl Future<Output = Result<T, PortError>>) -> T {
     call.now_or_never().expect("nothing kills it").expect("nothing fails")
 }
 
 impl Harness {
     /// The browser of `id` hands in its subscription again, which leads to where that of `to` does.
-    fn hand_in(&self, id: &str, to: &str, with_consent: bool) -> Renewed {
+    pub(crate) fn hand_in(&self, id: &str, to: &str, with_consent: bool) -> Renewed {
         let Recipient::WebPush(mut target) = self.subscription("model").recipient else {
             panic!("a browser")
         };
@@ -35,12 +35,12 @@ impl Harness {
             action: "granted".to_owned(),
             origin: origin("https://shop.example"),
         });
-        let document = Document { target, tags: None, consent };
+        let document = Document { target, tags: None, consent, ends_at: None };
         let renewal = Renewal { key: Self::subscription_key(id), document, seen_at: Some(now), permit: None };
-        done(self.memory.renew(renewal, now))
+        done(self.memory.renew(renewal, SameEndpoint::Replace, now))
     }
 
-    fn erase(&self, id: &str) -> bool {
+    pub(crate) fn erase(&self, id: &str) -> bool {
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
         done(self.memory.erase(&Self::subscription_key(id), None, &keys, self.now())) == Erased::Yes
     }

@@ -27,6 +27,7 @@ mod probes;
 mod protection;
 mod quotas;
 mod recipients;
+mod same_endpoint;
 mod scenarios;
 mod webhook_health;
 mod webhooks;

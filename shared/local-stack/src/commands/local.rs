@@ -1,4 +1,4 @@
-//! `redial local up | down | status | env`.
+//! `redial local up | down | status | env`, and the others' list.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -13,7 +13,8 @@ use redial_console::{
 use super::{
     emulator::DeployTo,
     listen::{self, Listen},
-    which::Which,
+    logs::Logs,
+    which::{DEFAULT_NAME, Which},
 };
 use crate::local::{self, Description, Known, LocalError, Options, Progress, Stack};
 
@@ -24,6 +25,7 @@ Examples:
   redial local up
   redial local status
   eval \"$(redial local env)\"
+  redial local logs dispatch --follow
   redial local down")]
 pub enum Local {
     Up(Box<Up>),
@@ -31,6 +33,7 @@ pub enum Local {
     Down(Down),
     Status(Status),
     Env(Env),
+    Logs(Logs),
     /// Hosts the functions of a stack on a LocalStack, as a process that `local up` starts
     #[command(hide = true)]
     HostFunctions(HostFunctions),
@@ -115,7 +118,7 @@ Example:
   redial local status --json | jq -r .stack.queues.ingest")]
 pub struct Status {
     /// Folder where stacks keep their state [default: target/redial/stacks]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "REDIAL_STATE_DIR")]
     state_dir: Option<PathBuf>,
     /// Print one line of JSON for each
     #[arg(long)]
@@ -133,8 +136,8 @@ struct Shown<'a> {
 
 /// Prints the environment in which AWS SDKs and tools call a stack
 ///
-/// As commands of a POSIX shell: endpoint, region, the key that the stack's emulator accepts, and the queues of producers and
-/// consumers. The key is new for each stack. A caller with it can run code as the user who started the stack.
+/// As commands of a POSIX shell: endpoint, region, the key that the stack's emulator accepts, the queues of producers and consumers
+/// (INGEST_QUEUE_URL, BULK_QUEUE_URL, EVENTS_QUEUE_URL), and the HTTP API (REDIAL_API_URL). The key is new for each stack. A caller with it can run code as the user who started the stack.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -153,6 +156,7 @@ impl Local {
             Self::Down(down) => down.run().await,
             Self::Status(status) => status.run().await,
             Self::Env(env) => env.run(),
+            Self::Logs(logs) => logs.run().await,
             Self::HostFunctions(host) => Ok(local::host_functions(&host.folder).await?),
         }
     }
@@ -182,7 +186,9 @@ impl Up {
         }
         let name = &self.which.name;
         show(name, &stack, true, &[])?;
-        say(&format!("`redial local env --name {name}` prints the key for AWS SDKs and tools"));
+        if !self.listen {
+            next_steps(&self.which).iter().for_each(|line| say(line));
+        }
         if self.listen {
             listen::of_stack(&self.which, listen::usual()).await?;
             say(&format!("{name} is still up: redial local down --name {name}"));
@@ -218,7 +224,11 @@ impl Status {
                  removes it"
             ));
         }
-        if running.is_empty() && abandoned.is_empty() {
+        let state = self.state_dir.as_deref();
+        let ended: Vec<Known> =
+            local::ended(state)?.into_iter().filter(|it| !abandoned.contains(&it.name)).collect();
+        ended.iter().for_each(|known| say(&local::of_ended(known, state).to_string()));
+        if running.is_empty() && abandoned.is_empty() && ended.is_empty() {
             say("no stack is up");
         }
         Ok(())
@@ -252,9 +262,32 @@ fn environment(Known { stack, key, .. }: &Known) -> String {
         ("INGEST_QUEUE_URL", Some(&*stack.queues.ingest)),
         ("BULK_QUEUE_URL", Some(&*stack.queues.bulk)),
         ("EVENTS_QUEUE_URL", stack.queues.events.as_deref()),
+        ("REDIAL_API_URL", stack.api_url.as_deref()),
     ];
     let set = set.iter().filter_map(|(name, value)| Some(format!("export {name}={}", quoted((*value)?))));
     ["unset AWS_PROFILE AWS_SESSION_TOKEN".to_owned()].into_iter().chain(set).collect::<Vec<_>>().join("\n")
+}
+
+/// What to do with a stack that came up, as commands that find it.
+fn next_steps(which: &Which) -> Vec<String> {
+    let state = which.state_dir.as_ref().map_or(String::new(), |dir| {
+        // The variable is set for the next commands, too.
+        let is_set = std::env::var_os("REDIAL_STATE_DIR").is_some_and(|set| set == *dir.as_os_str());
+        if is_set { String::new() } else { format!(" --state-dir {}", dir.display()) }
+    });
+    let name = if which.name == DEFAULT_NAME { String::new() } else { format!(" --name {}", which.name) };
+    let local = if which.name == DEFAULT_NAME { String::new() } else { format!(" --local {}", which.name) };
+    [
+        "next, in a second terminal, a receiver of what it sends, and then a message:".to_owned(),
+        format!("  redial local listen{name}{state}"),
+        format!("  redial send --tenant acme --to s1 --payload hello{local}{state}"),
+        "and:".to_owned(),
+        format!("  redial status --summary{local}{state}  # what it does"),
+        format!("  redial local logs{name}{state} --follow  # what its functions print"),
+        format!("  eval \"$(redial local env{name}{state})\"  # for AWS SDKs and tools"),
+        format!("  redial local down{name}{state}"),
+    ]
+    .into()
 }
 
 /// As one word of a POSIX shell.
@@ -312,6 +345,23 @@ fn pair(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_steps_find_the_stack_that_came_up() {
+        let which = |name: &str, dir: Option<&str>| Which {
+            name: name.to_owned(),
+            state_dir: dir.map(PathBuf::from),
+        };
+        let usual = next_steps(&which(DEFAULT_NAME, None)).join("\n");
+        assert!(usual.contains("\n  redial send --tenant acme --to s1 --payload hello\n"), "{usual}");
+        let other = next_steps(&which("shop", Some("/tmp/x")));
+        assert_eq!(other[1], "  redial local listen --name shop --state-dir /tmp/x");
+        assert_eq!(
+            other[2],
+            "  redial send --tenant acme --to s1 --payload hello --local shop --state-dir /tmp/x"
+        );
+        assert!(other.iter().all(|line| line.chars().count() <= 80 || line.contains("/tmp/x")), "{other:?}");
+    }
 
     #[test]
     fn a_shell_reads_a_quoted_text_as_one_word() {

@@ -4,6 +4,7 @@ mod demo;
 mod emulator;
 mod listen;
 mod local;
+mod logs;
 mod which;
 
 pub use demo::Demo;

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+pub(super) const DEFAULT_NAME: &str = "redial";
+
 #[derive(Debug, Args)]
 pub(super) struct Which {
     /// The stack's name
-    #[arg(long, default_value = "redial", value_parser = stack_name)]
+    #[arg(long, default_value = DEFAULT_NAME, value_parser = stack_name)]
     pub(super) name: String,
     /// Folder where stacks keep their state [default: target/redial/stacks]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "REDIAL_STATE_DIR")]
     pub(super) state_dir: Option<PathBuf>,
 }
 

@@ -95,6 +95,9 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
                 Some((subscription::State::Gone, _)) => (", subscription off", true),
                 Some((subscription::State::Quarantined, _)) => (", subscription in quarantine", true),
                 Some((subscription::State::Disabled, _)) => (", subscription disabled", true),
+                Some((subscription::State::Expired | subscription::State::Stale, _)) => {
+                    (", subscription ended by time", true)
+                }
             };
             End::new(format!("gone{health}"), refused && changed)
         }

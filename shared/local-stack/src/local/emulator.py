@@ -75,12 +75,14 @@ def main():
     # Python runs isolated (-I), so the script's own folder is not searched.
     sys.path.append(folder)
     import emulator_guard
+    import emulator_init_errors
     import emulator_parts
     import hypercorn.asyncio
 
     serve = hypercorn.asyncio.serve
     key_id, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
     emulator_guard.guard_functions(key_id)
+    emulator_init_errors.log_init_errors()
 
     async def serve_on_listener(app, config, **arguments):
         config.bind = [f"fd://{listener.fileno()}"]

@@ -19,6 +19,8 @@ use super::{
 const SUPERVISOR: &str = include_str!("emulator.py");
 /// Chooses the callers that the emulator answers.
 const GUARD: &str = include_str!("emulator_guard.py");
+/// Has functions' logs say that they failed to initialise.
+const INIT_ERRORS: &str = include_str!("emulator_init_errors.py");
 /// Have other servers keep queues, waits and tables.
 const PARTS: [(&str, &str); 4] = [
     ("emulator_parts.py", include_str!("emulator_parts.py")),
@@ -55,6 +57,7 @@ impl EmulatorProcess {
         let supervisor = folder.join("emulator.py");
         private_folder::write(&supervisor, SUPERVISOR)?;
         private_folder::write(&folder.join("emulator_guard.py"), GUARD)?;
+        private_folder::write(&folder.join("emulator_init_errors.py"), INIT_ERRORS)?;
         for (name, text) in PARTS {
             private_folder::write(&folder.join(name), text)?;
         }

@@ -88,6 +88,10 @@ pub enum LocalError {
     AlreadyUp(String),
     #[error("{name} was on a LocalStack at {endpoint}, where nothing listens any more: forgot it")]
     LocalStackEnded { name: String, endpoint: String },
+    #[error(
+        "the emulator of the stack {name} has ended, and what was in it is gone: `redial local up {options}` starts a new one{log}"
+    )]
+    Ended { name: String, options: String, log: String },
     #[error("no stack named {0} is up")]
     NotUp(String),
 }

@@ -55,7 +55,7 @@ pub use options::{Emulator, FunctionsIn, LOCALSTACK_ENDPOINT, Options, Progress}
 pub(crate) use own_receiver::OwnReceiver;
 pub use parts::{Parts, PartsError};
 pub use redial_adapters::config::Tables;
-pub use registry::{Known, find, known, lost, note, take_down};
+pub use registry::{Known, ended, find, known, lost, note, of_ended, take_down};
 pub(crate) use registry::{abandoned, are_functions_hosted, findings, own_receiver};
 pub use stack::Stack;
 pub(crate) use stack::remove_leftovers;

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     Description, LocalError, StackKey,
     clients::{http_client, sdk_config},
-    deploy, guarded_process, hosting,
+    deploy,
+    emulator_process::log_path,
+    guarded_process, hosting,
     localstack::{self, Listener},
     made_at_parts::{self, Removed},
     options,
@@ -71,6 +73,24 @@ pub(super) fn redial_dir(workspace: &Path) -> PathBuf {
 pub fn known(state: Option<&Path>) -> Result<Vec<Known>, LocalError> {
     let all = noted(state)?.into_iter();
     Ok(all.filter_map(|(known, is_up)| is_up.then_some(known)).collect())
+}
+
+/// Those whose embedded emulator has ended without being taken down: it was killed, or had no memory. What they had is gone, but for what
+/// is at their parts.
+pub fn ended(state: Option<&Path>) -> Result<Vec<Known>, LocalError> {
+    Ok(noted(state)?.into_iter().filter_map(|(known, is_up)| (!is_up).then_some(known)).collect())
+}
+
+/// The same as an error, for who looked for this one.
+pub fn of_ended(known: &Known, state: Option<&Path>) -> LocalError {
+    let name = known.name.clone();
+    let workspace = options::workspace(None);
+    let log = workspace
+        .and_then(|workspace| stack_folder(state, &workspace, &name))
+        .map(|folder| log_path(&folder));
+    let state = state.map_or(String::new(), |state| format!(" --state-dir {}", state.display()));
+    let log = log.map_or(String::new(), |log| format!("; its log is {}", log.display()));
+    LocalError::Ended { options: format!("--name {name}{state}"), name, log }
 }
 
 /// The names of those whose emulator was killed, and which left something at their parts.
@@ -161,7 +181,8 @@ pub fn find(name: &str, state: Option<&Path>) -> Result<Known, LocalError> {
     let folder = stack_folder(state, &options::workspace(None)?, name)?;
     match read(&folder)? {
         Some((known, true)) => Ok(known),
-        Some((_, false)) | None => Err(LocalError::NotUp(name.to_owned())),
+        Some((known, false)) => Err(of_ended(&known, state)),
+        None => Err(LocalError::NotUp(name.to_owned())),
     }
 }
 

@@ -209,8 +209,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "recipients do not hear of a cancellation",
         rule: "nothing is posted after a cancellation",
         file: BATCH,
-        find: "is_cancelled: *is_cancelled, ..job",
-        replace: "is_cancelled: *is_cancelled && false, ..job",
+        find: "is_cancelled: *is_cancelled, opened_at, ..job",
+        replace: "is_cancelled: *is_cancelled && false, opened_at, ..job",
     },
     Mutant {
         name: "a recipient whose run is out of reach is dropped",

@@ -27,8 +27,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a renewal brings a gone endpoint back",
         rule: "a page that submits the same endpoint again does not change its state",
         file: "shared/core/src/subscription/renewal.rs",
-        find: "let of = if stays { before.clone() } else {",
-        replace: "let of = if stays && before.state == super::State::Active { before.clone() } else {",
+        find: "if goes_on { before.clone() } else {",
+        replace: "if goes_on && before.state == State::Active { before.clone() } else {",
     },
     Mutant {
         name: "the spike guard lets all pass",
@@ -104,8 +104,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a subscription that cannot be read is unknown",
         rule: "what could not be read comes back, and is not taken as absent",
         file: "shared/engine/src/deliver/resolve.rs",
-        find: "job.resolve(subscription.map_err(Clone::clone)?.as_ref(), keys);",
-        replace: "job.resolve(subscription.ok().and_then(Option::as_ref), keys);",
+        find: "job.resolve(subscription.map_err(Clone::clone)?.as_ref(), keys, now);",
+        replace: "job.resolve(subscription.ok().and_then(Option::as_ref), keys, now);",
     },
     Mutant {
         name: "what is read of a batch is mixed up where one is refused",

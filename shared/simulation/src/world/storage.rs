@@ -10,7 +10,7 @@ use redial_core::identity::{
 };
 use redial_core::ledger::Entry;
 use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::subscription::{Consent, Document, Renewal, State};
+use redial_core::subscription::{Consent, Document, Renewal, SameEndpoint, State};
 use redial_core::webhook::Health;
 use redial_engine::ports::{Erased, Found, SubscriptionBook};
 use redial_memory::{Row, State as Stored};
@@ -102,12 +102,14 @@ impl World {
                     action: "granted".to_owned(),
                     origin: Origin::parse("https://shop.example").expect("invariant: an origin"),
                 }),
+                ends_at: None,
             },
             seen_at: Some(self.now()),
             permit: None,
         };
         let was_there = self.memory.state().subscriptions.contains_key(&key);
-        at_once(self.memory.renew(renewal, self.now())).expect("invariant: it is made at once");
+        at_once(self.memory.renew(renewal, SameEndpoint::Replace, self.now()))
+            .expect("invariant: it is made at once");
         self.stage.watch.saw(Situation::SubscribedAgain);
         // The same endpoint of a subscription that is there stays what it was, switched off or not.
         if is_new || !was_there {

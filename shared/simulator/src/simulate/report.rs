@@ -10,7 +10,7 @@ use super::{
 };
 use redial_console::{
     duration::words as duration,
-    table::{Column, Table},
+    table::{Column, Narrow, Table},
 };
 
 #[derive(Serialize)]
@@ -22,37 +22,43 @@ pub(crate) fn to_json(figures: &[Figures]) -> String {
     serde_json::to_string(&Document { policies: figures }).expect("invariant: texts and numbers are JSON")
 }
 
-/// The scenario, the table, and what it means.
-pub(crate) fn lines(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
+/// The scenario, the table, and what it means: first what was lost, then how few requests there were. In a terminal of that width the
+/// table has fewer columns.
+pub(crate) fn lines(scenario: &Scenario, figures: &[Figures], terminal: Option<usize>) -> Vec<String> {
     let mut lines = vec![scenario.words(), String::new()];
-    lines.extend(table(scenario, figures));
+    lines.extend(table(scenario, figures, terminal));
     lines.extend(tenants(figures));
     lines.push(String::new());
-    lines.extend(meaning(scenario, figures));
+    lines.extend(figures.iter().filter_map(|figures| lost(scenario, figures)));
+    match not_met(scenario, figures) {
+        Some(words) => lines.push(words),
+        None => lines.extend(meaning(scenario, figures)),
+    }
     lines.extend(figures.iter().filter_map(recovered));
     lines.extend(figures.windows(2).filter_map(|pair| spared(&pair[0], &pair[1])));
     lines
 }
 
-fn table(scenario: &Scenario, figures: &[Figures]) -> Vec<String> {
+fn table(scenario: &Scenario, figures: &[Figures], terminal: Option<usize>) -> Vec<String> {
     let has_outage = scenario.outage.is_some();
     let has_workers = scenario.workers.is_some();
     let columns = [
-        Column::text("policy"),
-        Column::number("attempts each"),
+        Column::text("policy").narrowed(7, Narrow::CutEnd),
+        Column::number("attempts each").narrowed(4, Narrow::LeaveOut),
         Column::number("peak/s"),
         Column::number(if has_outage { "after outage/s" } else { "" }),
         Column::number(format!("of {}", scenario.capacity)),
         Column::number("drained"),
-        Column::number("p50"),
-        Column::number("p99"),
-        Column::number("parked"),
+        Column::number("p50").narrowed(3, Narrow::LeaveOut),
+        Column::number("p99").narrowed(5, Narrow::LeaveOut),
+        Column::number("parked").narrowed(1, Narrow::LeaveOut),
         Column::number(if has_workers && has_outage { "in outage" } else { "" }),
-        Column::number(if has_workers { "deferrals" } else { "" }),
-        Column::text("not sent"),
+        Column::number(if has_workers { "deferrals" } else { "" }).narrowed(2, Narrow::LeaveOut),
+        // The sentences below have it.
+        Column::text("not sent").narrowed(6, Narrow::CutEnd),
     ];
     // A column without a heading has nothing in it, and is not shown.
-    Table::new(columns).with(figures.iter().map(|figures| cells(scenario, figures))).lines()
+    Table::new(columns).within(terminal).with(figures.iter().map(|figures| cells(scenario, figures))).lines()
 }
 
 fn cells(scenario: &Scenario, figures: &Figures) -> [String; 12] {
@@ -103,6 +109,28 @@ fn not_sent(scenario: &Scenario, figures: &Figures) -> String {
         .map(|(label, number)| format!("{} {label}", percent(number, scenario.messages())))
         .collect();
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") }
+}
+
+/// What a policy did not send: fewer requests are no merit where messages are missing.
+fn lost(scenario: &Scenario, figures: &Figures) -> Option<String> {
+    let messages = scenario.messages();
+    let lost = messages.saturating_sub(figures.sent);
+    let why = not_sent(scenario, figures);
+    (lost > 0).then(|| format!("{} loses {lost} of {messages} messages: {why}.", figures.name))
+}
+
+/// That the outage was over, or had not begun, while there were requests: then no policy was tried.
+fn not_met(scenario: &Scenario, figures: &[Figures]) -> Option<String> {
+    let outage = scenario.outage?;
+    let is_met = figures.iter().any(|it| it.attempts_during_outage.is_none_or(|attempts| attempts > 0));
+    let last = f64::from(scenario.messages().saturating_sub(1)) / scenario.rate.per_second();
+    (!is_met).then(|| {
+        format!(
+            "The outage was not met: no request arrives from {outage}, and the last message at {}. Let the outage begin earlier, or \
+             give more --messages.",
+            duration_of(last)
+        )
+    })
 }
 
 /// The seconds that are judged: those after the outage, or all if there was none.
@@ -193,9 +221,21 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// Seconds, as people say them: to the tenth from a second on.
+/// Seconds, as people say them: to the tenth from a second on, and to the nearest of the smaller unit that is shown, as pictures do.
 pub(super) fn duration_of(seconds: f64) -> String {
-    let seconds = if seconds < 1.0 { seconds } else { (seconds * 10.0).round() / 10.0 };
+    let step = match seconds {
+        ..1.0 => 0.0,
+        1.0..59.95 => 0.1,
+        59.95..3_599.5 => 1.0,
+        3_599.5..86_370.0 => 60.0,
+        _ => 3_600.0,
+    };
+    // Tenths are no binary fractions: dividing keeps them as they are written.
+    let seconds = match step {
+        0.0 => seconds,
+        0.1 => (seconds * 10.0).round() / 10.0,
+        step => (seconds / step).round() * step,
+    };
     duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
@@ -219,7 +259,8 @@ mod tests {
             peak_per_second: 9_000,
             peak_after_outage_per_second: Some(peak_after),
             drained_at_s: Some(66.5),
-            sent: 19_000,
+            sent: 20_000,
+            attempts_during_outage: Some(9_000),
             p50_s: Some(0.1),
             p99_s: Some(61.25),
             waits_in_sqs: 30_000,
@@ -232,18 +273,64 @@ mod tests {
         let mut other = figures("b", 4_500);
         other.dead_lettered.insert(Reason::RetriesExhausted, 1_000);
         other.ended_otherwise.insert("expired", 1);
+        other.sent = 18_999;
         assert_eq!(
-            lines(&scenario(), &[figures("web-push+full", 1_500), other]).join("\n"),
+            lines(&scenario(), &[figures("web-push+full", 1_500), other], None).join("\n"),
             "\
 20000 messages at 2000/s, outage from 5 s to 35 s, capacity 3000/s, answers after 100 ms, seed 1
 
 policy         attempts each  peak/s  after outage/s  of 3000/s  drained   p50    p99  parked  not sent
-web-push+full           2.35    9000            1500       50 %    1m 6s  0.1s  1m 1s     0 %  -
-b                       2.35    9000            4500      150 %    1m 6s  0.1s  1m 1s     0 %  5.0 % retries_exhausted, <0.1 % expired
+web-push+full           2.35    9000            1500       50 %    1m 7s  0.1s  1m 1s     0 %  -
+b                       2.35    9000            4500      150 %    1m 7s  0.1s  1m 1s     0 %  5.0 % retries_exhausted, <0.1 % expired
 
+b loses 1001 of 20000 messages: 5.0 % retries_exhausted, <0.1 % expired.
 After the outage b brings the provider 4500 requests in its fullest second, 1.5 times its capacity of 3000/s; \
 web-push+full brings the fewest, 1500."
         );
+    }
+
+    #[test]
+    fn in_a_narrow_terminal_the_table_has_fewer_columns() {
+        let mut other = figures("a-policy-with-a-long-name", 4_500);
+        other.dead_lettered.insert(Reason::RetriesExhausted, 1_000);
+        let lines = table(&scenario(), &[figures("web-push+full", 1_500), other], Some(80));
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
+        assert_eq!(lines.len(), 3, "a row is one line");
+        assert!(lines[0].contains("after outage/s") && !lines[0].contains("parked"), "{}", lines[0]);
+    }
+
+    #[test]
+    fn an_outage_that_no_request_meets_is_said_and_no_policy_praised() {
+        let unmet = Figures { attempts_during_outage: Some(0), ..figures("a", 0) };
+        let text = lines(&scenario(), std::slice::from_ref(&unmet), None).join("\n");
+        assert!(
+            text.contains(
+                "The outage was not met: no request arrives from 5 s to 35 s, and the last message at 10s."
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("After the outage"), "{text}");
+        assert_eq!(not_met(&scenario(), &[unmet, figures("b", 1)]), None);
+    }
+
+    #[test]
+    fn times_are_rounded_as_in_pictures() {
+        for (seconds, shown) in [
+            (0.044, "0.044s"),
+            (18.24, "18.2s"),
+            (59.96, "1m"),
+            (66.5, "1m 7s"),
+            (3_599.6, "1h 0m"),
+            (5_429.0, "1h 30m"),
+            (86_390.0, "1d 0h"),
+        ] {
+            assert_eq!(duration_of(seconds), shown, "{seconds}");
+            let pictured =
+                crate::plot::span(seconds).replace(" min", "m").replace(" ms", "").replace(" s", "s");
+            let in_picture = pictured.replace(" h", "h").replace(" d", "d");
+            let same = |text: &str| text.replace("0.044s", "44").replace(" 0m", "").replace(" 0h", "");
+            assert_eq!(same(shown), in_picture, "{seconds}");
+        }
     }
 
     #[test]
@@ -257,7 +344,7 @@ web-push+full brings the fewest, 1500."
             ..figures(name, 1_500)
         };
         let two = [of("a, breaker off", false, 60_000, 0), of("a, breaker on", true, 600, 40_000)];
-        let text = lines(&scenario, &two).join("\n");
+        let text = lines(&scenario, &two, None).join("\n");
         assert!(text.contains("parked  in outage  deferrals  not sent"), "{text}");
         assert!(text.contains("0 %        600      40000  -"), "{text}");
         assert!(
@@ -329,7 +416,7 @@ web-push+full brings the fewest, 1500."
             said(&calm, std::slice::from_ref(&figures))
                 .contains("9000 requests in its fullest second, 3.0 times")
         );
-        assert!(!table(&calm, &[figures])[0].contains("after outage"));
+        assert!(!table(&calm, &[figures], None)[0].contains("after outage"));
     }
 
     #[test]

@@ -51,7 +51,7 @@ struct Queued {
 pub(crate) struct Harness {
     pub(crate) memory: Memory,
     pub(crate) worker: DispatchWorker,
-    cleanup: CleanupWorker,
+    pub(crate) cleanup: CleanupWorker,
     queued: Vec<Queued>,
     /// The dead-letter queue: message id and body.
     dead_letters: Vec<(String, String)>,
