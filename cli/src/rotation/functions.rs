@@ -117,6 +117,15 @@ async fn ready(target: &Target, name: &str) -> Result<(), Failure> {
     }
 }
 
+/// The longest that an invocation may be in progress.
+pub(crate) async fn longest_timeout(target: &Target) -> Result<Duration, Failure> {
+    let mut longest = Duration::ZERO;
+    for name in [&target.dispatch, &target.cleanup, &target.ingest] {
+        longest = longest.max(timeout(&read(target, name).await?).unwrap_or_default());
+    }
+    Ok(longest)
+}
+
 async fn read(target: &Target, name: &str) -> Result<Configuration, Failure> {
     let read = target.whole_configuration(name).await;
     read.map_err(|error| error.failure(&format!("the configuration of {name} cannot be read")))

@@ -6,3 +6,5 @@
 
 pub(crate) mod functions;
 pub(crate) mod secret;
+
+pub(crate) use functions::longest_timeout;

@@ -6,6 +6,7 @@ mod failing;
 mod get;
 mod import;
 mod list;
+mod person;
 mod put;
 mod variables;
 mod which;
@@ -13,7 +14,7 @@ mod which;
 pub(crate) use which::Which;
 
 subcommands! {
-    /// Stores, imports, lists, shows and deletes the subscriptions of browsers and of webhooks' receivers
+    /// Stores, imports, lists, shows, deletes, exports and erases the subscriptions of browsers and of webhooks' receivers
     #[command(after_help = "\
 Examples:
   redial subscriptions put --tenant acme --id s1 subscription.json
@@ -22,7 +23,9 @@ Examples:
   redial subscriptions list --tenant acme --tag news
   redial subscriptions list --failing --tenant acme
   redial subscriptions enable hooks --tenant acme
-  redial subscriptions delete s1 --tenant acme")]
+  redial subscriptions delete s1 --tenant acme
+  redial subscriptions export --tenant acme --subscription s1
+  redial subscriptions erase --tenant acme --ref user-4711")]
     Subscriptions {
         Put(put::Put),
         Import(Box<import::Import>),
@@ -30,5 +33,7 @@ Examples:
         List(Box<list::List>),
         Enable(failing::Enable),
         Delete(delete::Delete),
+        Export(Box<person::Export>),
+        Erase(Box<person::Erase>),
     }
 }

@@ -7,6 +7,7 @@ mod commands;
 mod dead_letters;
 mod demo;
 mod doctor;
+mod erasure;
 mod first_message;
 mod help;
 mod init_errors;

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `displayed_at`, `clicked_at`, `closed_at` | when it was acknowledged first |
 //! | `expires_at` | the end of the token, which nothing acknowledges after |
+//! | `erased_at` | its person was erased: nothing is acknowledged any more |
 //!
 //! No entry has such a key: an id contains no `#`.
 
@@ -16,9 +17,10 @@ use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::page::Position;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Acknowledged, Acks, PortError};
+use redial_engine::ports::{Acknowledged, Acks, Clock as _, PortError};
 
 use crate::retries::Patience;
+use crate::system::System;
 use crate::table::attributes::{Item, Read, expiry, item, ms, s};
 use crate::table::{Table, Update, on_a_table};
 
@@ -45,7 +47,7 @@ impl DynamoAcks {
         let found = self.table.get_each(keys.iter().map(own_key).collect(), Patience::brief()).await;
         let mut count = 0;
         for item in found {
-            count += u64::from(item?.is_some_and(|item| is_kept(&item, now)));
+            count += u64::from(item?.is_some_and(|item| is_kept(&item, now) && !times(&item).is_empty()));
         }
         Ok(count)
     }
@@ -68,7 +70,7 @@ impl Acks for DynamoAcks {
         if Position::of(key).is_some() {
             let values = [(":now", ms(now)), (":end", expiry(until))];
             let expression = format!("SET #{name} = :now, expires_at = :end");
-            let is_new = format!("attribute_not_exists(#{name})");
+            let is_new = format!("attribute_not_exists(#{name}) AND attribute_not_exists(#{ERASED})");
             let is_first = self.table.update_if(own_key(key), &expression, &is_new, values).await?;
             return Ok(if is_first { Acknowledged::First } else { Acknowledged::Again });
         }
@@ -94,6 +96,16 @@ impl Acks for DynamoAcks {
         let item = found.pop().expect("every key is answered")?;
         Ok(item.filter(|item| is_kept(item, now)).map(|item| times(&item)).unwrap_or_default())
     }
+}
+
+/// Marks a recipient of a page whose person was erased.
+pub(crate) const ERASED: &str = "erased_at";
+
+/// What keeps a recipient of a page from being acknowledged; its expiry is the caller's to add.
+pub(crate) fn erased(key: &DeliveryKey) -> Item {
+    let mut mark = own_key(key);
+    mark.insert(ERASED.to_owned(), ms(System.now()));
+    mark
 }
 
 /// The item of a recipient of a page.

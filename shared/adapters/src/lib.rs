@@ -39,6 +39,7 @@ pub mod ledger_dynamo;
 pub mod outbox_sqs;
 mod pages_dynamo;
 pub mod parked_dynamo;
+pub mod person_dynamo;
 pub mod policies_dynamo;
 pub mod protection_dynamo;
 pub mod public_keys_dynamo;

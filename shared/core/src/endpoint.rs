@@ -204,6 +204,11 @@ impl HashKeys {
         self.hash("endpoint", endpoint.0.as_str().as_bytes())
     }
 
+    /// Its hashes under all keys that are known, the current one first.
+    pub fn all_of(&self, endpoint: &Endpoint) -> Vec<EndpointHash> {
+        self.0.all().map(|key| hash_with(key, "endpoint", endpoint.0.as_str().as_bytes())).collect()
+    }
+
     pub fn origin(&self, origin: &Origin) -> EndpointHash {
         self.hash("origin", origin.0.as_bytes())
     }

@@ -22,6 +22,7 @@ pub mod channel;
 pub mod dead_letter;
 pub mod delivery_options;
 pub mod endpoint;
+pub mod erasure;
 pub mod event;
 #[cfg(test)]
 mod fixtures;

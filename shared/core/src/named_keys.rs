@@ -39,6 +39,10 @@ impl NamedKeys {
         &self.0[0]
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = &NamedKey> {
+        self.0.iter()
+    }
+
     pub(crate) fn get(&self, id: &str) -> Option<&NamedKey> {
         self.0.iter().find(|key| key.id == id)
     }

@@ -59,7 +59,7 @@ impl Entries {
         self.own.insert(key, entry);
     }
 
-    pub(crate) fn remove(&mut self, key: &DeliveryKey) {
+    pub fn remove(&mut self, key: &DeliveryKey) {
         self.own.remove(key);
     }
 

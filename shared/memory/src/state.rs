@@ -9,6 +9,7 @@ use redial_core::ack::AckEvent;
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
+use redial_core::erasure::Subject;
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Given, PastAttempt};
@@ -135,6 +136,7 @@ pub struct State {
     pub followed: BTreeMap<Tenant, TenantPolicies>,
     pub access_keys: BTreeMap<ApiKeyId, StoredKey>,
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
+    pub erased: BTreeSet<Subject>,
     /// What is left of erased and of replaced ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (Option<EndpointHash>, Timestamp)>,
     /// Who had an endpoint that no subscription has now, and until when that is remembered.

@@ -65,7 +65,7 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
         (
             "DispatchRole",
             &[
-                "GetItem BatchGetItem: waits lines limits quotas tenant#* origin#* bucket#*",
+                "GetItem BatchGetItem: waits lines limits quotas tenant#* origin#* bucket#* erased#*",
                 "Query: usage#*",
                 "UpdateItem: waits lines origins vapid origin#* bucket#* usage#*",
             ][..],
@@ -73,7 +73,7 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
         (
             "CleanupRole",
             &[
-                "BatchGetItem Query: waits lines prune-windows walk prune#* tenant#*",
+                "BatchGetItem Query: waits lines prune-windows walk prune#* tenant#* erased#*",
                 "PutItem DeleteItem: waits lines prune-windows walk prune#*",
                 "UpdateItem: tenant#*",
             ],

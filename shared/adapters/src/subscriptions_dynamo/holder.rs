@@ -23,6 +23,9 @@ use super::{DynamoSubscriptions, item, item_key};
 use crate::table::attributes::{Item, Read as _, expiry, item as item_of, key, ms, s};
 use crate::table::{Change, request_token};
 
+/// The sort key of such a row.
+pub(crate) const HOLDER: &str = "holder";
+
 /// Of an item: its row says that it has its endpoint.
 pub(super) const HOLDS: &str = "holds";
 
@@ -131,5 +134,5 @@ pub(super) fn holds(item: &Item) -> bool {
 }
 
 fn row_key(of: &SubscriptionKey, endpoint: &Endpoint) -> Item {
-    key(format!("endpoint#{}#{}", of.tenant, digest(&of.tenant, endpoint)), "holder")
+    key(format!("endpoint#{}#{}", of.tenant, digest(&of.tenant, endpoint)), HOLDER)
 }

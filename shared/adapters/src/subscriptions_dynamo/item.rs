@@ -18,7 +18,7 @@
 //! | `failing_tenant` | webhook | the tenant again, while it fails or is switched off: what puts it into the index |
 //!
 //! A deleted subscription leaves a tombstone: `pk`, `tenant`, `id`, the `state` `deleted`, `deleted_at`, `expires_at`, and `endpoint_hash`, unless an
-//! operator deleted it or another subscription replaced it. It
+//! operator deleted it or another subscription replaced it. One that was erased has `erased_at`. It
 //! proves the deletion for half a year, and serves nothing else. It has no endpoint, so it is no subscription: dispatch finds none under its key, cleanup
 //! removes nothing, it is not counted, and the index of failing webhooks does not have it.
 

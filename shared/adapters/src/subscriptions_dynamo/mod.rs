@@ -11,10 +11,12 @@
 //! | `holder` | who has an endpoint |
 //! | `walk` | the walk over all of them |
 //! | `book` | storing, looking up and erasing; a webhook's signing secrets |
+//! | `erasures` | marks of what was erased |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
 //! | `listing` | a tenant's subscriptions, for operators |
 
 mod book;
+mod erasures;
 mod health;
 mod holder;
 mod item;
@@ -22,9 +24,9 @@ mod listing;
 mod transaction;
 mod walk;
 
-pub use book::Stored;
+pub(crate) use self::holder::HOLDER;
 
-pub use self::book::Deleted;
+pub use self::book::{Deleted, Stored};
 pub use self::listing::{Page, Scope};
 
 use aws_sdk_dynamodb::Client;

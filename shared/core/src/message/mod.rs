@@ -79,10 +79,16 @@ pub struct Message {
 }
 
 /// A producer's own reference: opaque, returned in events, never logged.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProducerRef(String);
 
 impl ProducerRef {
+    pub const MOST_BYTES: usize = 128;
+
+    pub fn parse(text: &str) -> Option<Self> {
+        (text.len() <= Self::MOST_BYTES).then(|| Self(text.to_owned()))
+    }
+
     /// The text, for events. Never log what this returns.
     pub fn expose(&self) -> &str {
         &self.0

@@ -17,8 +17,9 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::future::FutureExt;
 
-use crate::ports::{Clock, DeadLetterStore, PortError, Telemetry};
+use crate::ports::{Clock, DeadLetterStore, Erasures, PortError, Telemetry};
 use redial_core::dead_letter::Reference;
+use redial_core::erasure::Subject;
 use redial_core::metric::Metric;
 use redial_core::time::Timestamp;
 
@@ -40,9 +41,23 @@ impl<P: Ports> Worker<P> {
     }
 
     async fn take(&self, reference: &Reference, now: Timestamp) -> Result<(), PortError> {
+        if self.is_erased(Subject::of_reference(reference)).await? {
+            return Ok(());
+        }
         self.telemetry.reference(reference);
         self.dead_letters.describe(reference, now).await?;
         self.follow_up(reference, now).await
+    }
+
+    /// Whether one of these was erased: then nothing of it is stored again.
+    async fn is_erased(&self, subjects: impl IntoIterator<Item = Subject>) -> Result<bool, PortError> {
+        let subjects: Vec<Subject> = subjects.into_iter().collect();
+        if subjects.is_empty() {
+            return Ok(false);
+        }
+        let answers: Vec<bool> =
+            self.subscriptions.erased(subjects).await.into_iter().collect::<Result<_, _>>()?;
+        Ok(answers.contains(&true))
     }
 
     /// Makes a sweep, at the longest until `deadline`; what is left is the next one's.

@@ -16,6 +16,7 @@ use redial_core::audience::{Run, RunKey};
 use redial_core::channel::Channel;
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::endpoint::EndpointHash;
+use redial_core::erasure::Subject;
 use redial_core::event::{self, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
 use redial_core::lane::Lane;
@@ -79,6 +80,9 @@ impl<P: Ports> Worker<P> {
         lane: Lane,
         now: Timestamp,
     ) -> Result<(), PortError> {
+        if self.is_erased(Subject::of(message)).await? {
+            return Ok(());
+        }
         let entry = match self.ledger.get(&message.key()).await? {
             Some(entry) => Some(self.with_carried(entry, travel).await?),
             None => None,

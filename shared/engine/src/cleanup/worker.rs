@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::ports::{
-    Audiences, Clock, DeadLetterBodies, DeadLetterStore, Ledger, LedgerReader, LineRegistry, Outbox, Parking,
-    Policies, PortError, SubscriptionHealth, SubscriptionWalk, Telemetry, WaitRegistry,
+    Audiences, Clock, DeadLetterBodies, DeadLetterStore, Erasures, Ledger, LedgerReader, LineRegistry,
+    Outbox, Parking, Policies, PortError, SubscriptionHealth, SubscriptionWalk, Telemetry, WaitRegistry,
 };
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
@@ -46,7 +46,7 @@ pub trait Ports {
     type Outbox: Outbox;
     type Ledger: Ledger + LedgerReader;
     type Policies: Policies;
-    type Subscriptions: SubscriptionHealth + SubscriptionWalk;
+    type Subscriptions: SubscriptionHealth + SubscriptionWalk + Erasures;
     type Audiences: Audiences;
     type Parking: Parking;
     type WaitRegistry: WaitRegistry + LineRegistry;

@@ -229,6 +229,7 @@ pub(super) fn job(
         slot: None,
         patience: Patience::Whole,
         is_cancelled: false,
+        is_erased: false,
         opened_at: None,
         held_by: None,
         lines_up: false,

@@ -26,6 +26,8 @@ pub(super) struct DeadLetter {
 /// What a description says whose body was not kept.
 const NO_BODY: &str = "no body is kept: over the tenant's quota of dead letters";
 
+const ERASED: &str = "no body is kept: its ref was erased";
+
 impl DeadLetter {
     /// That of a body that is no message; the ledger has no entry for it.
     pub(super) fn of_refused(refused: Refused, now: Timestamp) -> Self {
@@ -82,12 +84,25 @@ impl DeadLetter {
         Tenant::parse(&self.reference.tenant)
     }
 
+    pub(super) const fn place(&self) -> usize {
+        self.place
+    }
+
     pub(super) fn drop_body(&mut self) {
+        self.goes_without(NO_BODY);
+    }
+
+    /// The body's `ref` was erased.
+    pub(super) fn erase_body(&mut self) {
+        self.goes_without(ERASED);
+    }
+
+    fn goes_without(&mut self, why: &str) {
         self.keeps_body = false;
         self.body.body.clear();
         let detail = self.reference.detail.take();
         self.reference.detail =
-            Some(detail.map_or_else(|| NO_BODY.to_owned(), |detail| format!("{detail}; {NO_BODY}")));
+            Some(detail.map_or_else(|| why.to_owned(), |detail| format!("{detail}; {why}")));
     }
 }
 

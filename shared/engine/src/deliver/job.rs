@@ -56,6 +56,8 @@ pub(super) struct Job {
     pub(super) is_cancelled: bool,
     /// When that message was opened.
     pub(super) opened_at: Option<Timestamp>,
+    /// Whether its subscription was erased: nothing of it is stored again.
+    pub(super) is_erased: bool,
     /// What the protection of origins holds it back by.
     pub(super) held_by: Option<HeldBy>,
     /// Whether it waits in its origin's line, if it has to wait.

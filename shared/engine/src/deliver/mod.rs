@@ -17,6 +17,7 @@
 //! | `resolve` | jobs with their recipients and policies |
 //! | `record` | outcomes that messages carry, on the ledger |
 //! | `job`, `admit` | what the gates and the protection of origins let through |
+//! | `erasures` | jobs without those whose subscription was erased |
 //! | `quotas` | ends of those that a tenant's quota keeps from waiting |
 //! | `holds` | notes on the ledger about those that have to wait |
 //! | `claim` | attempts that are this worker's |
@@ -33,6 +34,7 @@ mod attempt;
 mod batch;
 mod claim;
 mod dead_letters;
+mod erasures;
 mod events;
 mod expand;
 mod hand_off;
@@ -140,7 +142,7 @@ impl<P: Ports> Worker<P> {
     async fn deliver_some(&self, invocation: &Invocation, jobs: Vec<Job>) -> Acknowledgements {
         let Self { settings, system, telemetry, .. } = self;
         let mut all = Acknowledgements::default();
-        let jobs = self.resolve(jobs, &mut all).await;
+        let jobs = erasures::without_erased(self.resolve(jobs, &mut all).await, &mut all);
         let (jobs, recorded) = self.record_carried(jobs, &mut all).await;
 
         let now = system.now();
@@ -197,6 +199,7 @@ impl<P: Ports> Worker<P> {
         let mut all = Acknowledgements::default();
         let Claimed { admitted, ready, conflicts } = Box::pin(self.claim(invocation, wanted, &mut all)).await;
         let now = self.system.now();
+        let conflicts = self.conflicts_to_keep(conflicts, &mut all).await;
         let conflicts = conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect();
         let (ended, conflicted, attempted) = futures_util::join!(
             rarely(ready, |ready| self.hand_off(ready)),
@@ -264,7 +267,9 @@ impl<P: Ports> Worker<P> {
         let now = self.system.now();
         let ready = self.count_failures(ready, now, &mut all).await;
         let ready = self.disable(ready, now, &mut all).await;
-        let effects = Effects::of(ready, &self.settings, now);
+        let (ready, erased) = self.erased_refs(ready, &mut all).await;
+        let mut effects = Effects::of(ready, &self.settings, now);
+        effects.store_nothing_of(&erased);
         effects.done.into_iter().for_each(|place| all.acknowledged(place));
         let (recovered, gone, opened, dead_letters, queued, parked, lined_up) = futures_util::join!(
             rarely(effects.recovered, |recovered| self.recover(recovered)),

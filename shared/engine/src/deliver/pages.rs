@@ -207,8 +207,9 @@ impl<P: Ports> Worker<P> {
             let (resolved, others) = self.resolve_some(held, started).await?;
             let now = self.system.now();
             // What a worker leaves that dies in its attempt: the next one that asks takes it over, in doubt.
-            let claims =
-                resolved.iter().chain(&others).map(|job| self.own_claim(job, invocation, now)).collect();
+            // Of an erased recipient none is made: its message is dropped when it comes up.
+            let claimed = resolved.iter().chain(&others).filter(|job| !job.is_erased);
+            let claims = claimed.map(|job| self.own_claim(job, invocation, now)).collect();
             self.ledger.claim(claims, now).await.into_iter().collect::<Result<Vec<_>, _>>()?;
             held.sheet.parts_with(started);
             self.write_sheet(held).await?;

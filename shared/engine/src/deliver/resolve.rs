@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::acknowledgements::Acknowledgements;
 use super::job::Job;
+use super::rarely::rarely;
 use super::worker::{Ports, Worker};
 use crate::ports::{Clock, KnownPolicies, Policies, PortError, Subscriptions};
 use redial_core::endpoint::HashKeys;
@@ -21,9 +22,23 @@ impl<P: Ports> Worker<P> {
         acknowledgements: &mut Acknowledgements,
     ) -> Vec<Job> {
         let (targets, policies) = futures_util::join!(self.load_targets(&jobs), self.load_policies(&jobs));
+        let mut targets = targets;
+        let unknown = targets.iter().filter(|(_, found)| matches!(found, Ok(None)));
+        let unknown = unknown.map(|(key, _)| key.clone()).collect();
+        let mut erased = BTreeSet::new();
+        for (key, answer) in rarely(unknown, |unknown| self.erased_subscriptions(unknown)).await {
+            match answer {
+                Ok(true) => _ = erased.insert(key),
+                Ok(false) => {}
+                Err(error) => _ = targets.insert(key, Err(error)),
+            }
+        }
         let (keys, now) = (&self.settings.hash_keys, self.system.now());
         jobs.retain_mut(|job| match resolve_one(job, keys, &targets, &policies, now) {
-            Ok(()) => true,
+            Ok(()) => {
+                job.is_erased = job.subscription_key().is_some_and(|key| erased.contains(&key));
+                true
+            }
             Err(error) => {
                 acknowledgements.failed(job.place, error, &self.telemetry);
                 false

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::shards::{KnownBuckets, KnownLines};
 use crate::ports::{
-    Audiences, Clock, DeadLetterBodies, Ledger, LineRegistry, Outbox, Parking, Policies, PortError,
+    Audiences, Clock, DeadLetterBodies, Erasures, Ledger, LineRegistry, Outbox, Parking, Policies, PortError,
     Protection, PushSender, Quotas, Randomness, Subscriptions, Telemetry, WaitExecutions, WaitRegistry,
     WebhookSender,
 };
@@ -74,7 +74,7 @@ pub trait Ports {
     type Telemetry: Telemetry;
     type Outbox: Outbox;
     type Ledger: Ledger;
-    type Subscriptions: Subscriptions;
+    type Subscriptions: Subscriptions + Erasures;
     type Policies: Policies;
     type Audiences: Audiences;
     type Protection: Protection;

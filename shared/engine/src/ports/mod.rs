@@ -29,7 +29,7 @@ pub use protection::{Limited, Protection, StoredOrigin};
 pub use quotas::{Added, Quotas, Usage};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
-    Endowed, Erased, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
+    Endowed, Erased, Erasures, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
     SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress, Walked, WalkedPage,
 };
 pub use telemetry::{

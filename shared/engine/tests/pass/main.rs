@@ -9,6 +9,7 @@ mod cleaning;
 mod copies;
 mod crashes;
 mod dead_receivers;
+mod erasures;
 mod events;
 mod given;
 mod hanging;

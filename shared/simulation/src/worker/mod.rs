@@ -24,7 +24,8 @@ pub const NEW_KEY: &str = "new";
 const EFFECTS: u32 = 24;
 
 /// What sweeps begin with, every five minutes for days: not worth a line.
-const SWEEPS_LOOK: [&str; 4] = ["begun_before", "lines", "open_windows", "delete_absent_bodies"];
+const SWEEPS_LOOK: [&str; 6] =
+    ["begun_before", "lines", "open_windows", "delete_absent_bodies", "walk_progress", "walk_page"];
 
 /// How a worker dies at an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

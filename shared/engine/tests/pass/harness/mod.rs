@@ -460,6 +460,12 @@ impl Harness {
         self.clean(message_id.to_owned(), body, sent, false).expect("nothing kills it")
     }
 
+    /// Cleanup gets a reference to a dead letter; nothing fails.
+    pub(crate) fn clean_reference(&self, body: &str) {
+        let cleaned = self.clean("reference".to_owned(), body, self.now(), true);
+        cleaned.expect("nothing kills it").expect("nothing fails");
+    }
+
     /// Cleanup gets a message; `None` if its worker dies.
     fn clean(
         &self,

@@ -1,0 +1,83 @@
+//! Erasing a person: what must not be stored again once it was erased.
+//!
+//! Tables are searched and cleared, but messages on queues cannot be searched. So an erasure leaves a mark of its subject, for as long as a
+//! message from before may still come up. A message to an erased subscription is dropped when it does. One with an erased `ref` may still be
+//! sent, because no success costs a read for this; but nothing of it is stored: not for a wait, and not as a dead letter.
+//!
+//! The order is what keeps the promise: the mark first, then a pause as long as the longest invocation, and then the search. What a worker
+//! that has not seen the mark may write is written before the search begins.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::dead_letter::Reference;
+use crate::identity::{SubscriptionId, SubscriptionKey, Tenant, hashed};
+use crate::message::{Message, ProducerRef, To};
+
+/// How long the mark of a `ref` is kept. A queue keeps a message for ten days and the quarantine for 14 more.
+pub const MARK_KEPT: Duration = Duration::from_secs(30 * 86_400);
+
+/// Whom an erasure is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// Marked by the tombstone of the subscription.
+    Subscription(SubscriptionKey),
+    /// Marked by a digest.
+    Ref(Tenant, ProducerRef),
+}
+
+/// Without what it says: a `ref` is never logged.
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subject(redacted)")
+    }
+}
+
+impl Subject {
+    /// Those of a message. A message to an audience is about no one person.
+    pub fn of(message: &Message) -> impl Iterator<Item = Self> {
+        let tenant = &message.tenant;
+        let subscription = message.to.subscription().map(|id| {
+            let key = SubscriptionKey { tenant: tenant.clone(), id: id.clone() };
+            Self::Subscription(key)
+        });
+        subscription.into_iter().chain(Self::ref_of(message))
+    }
+
+    /// The subscription that a dead letter's reference is about.
+    pub fn of_reference(reference: &Reference) -> Option<Self> {
+        let tenant = Tenant::parse(&reference.tenant)?;
+        let id = SubscriptionId::parse(reference.subscription.as_deref()?)?;
+        Some(Self::Subscription(SubscriptionKey { tenant, id }))
+    }
+
+    /// That of a message's `ref`.
+    pub fn ref_of(message: &Message) -> Option<Self> {
+        let is_one_s = !matches!(message.to, To::Audience(_)) && !message.is_for_a_recipient();
+        let producer_ref = message.producer_ref.as_ref().filter(|_| is_one_s);
+        producer_ref.map(|text| Self::Ref(message.tenant.clone(), text.clone()))
+    }
+}
+
+/// What stands for a `ref` in its mark: a digest, from which it cannot be read.
+pub fn mark_of(tenant: &Tenant, producer_ref: &ProducerRef) -> String {
+    hashed(&format!("erased\0{tenant}\0{}", producer_ref.expose()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{subscription, tenant};
+
+    #[test]
+    fn a_mark_says_nothing_and_differs_by_tenant() {
+        let text = ProducerRef::parse("order 17").expect("valid");
+        let other = Tenant::parse("other").expect("valid");
+        let mark = mark_of(&tenant(), &text);
+        assert_eq!(mark, mark_of(&tenant(), &text));
+        assert_ne!(mark, mark_of(&other, &text));
+        assert!(!mark.contains("17"));
+        let subjects = [Subject::Ref(tenant(), text), Subject::Subscription(subscription("s3cret"))];
+        assert_eq!(format!("{subjects:?}"), "[Subject(redacted), Subject(redacted)]");
+    }
+}
