@@ -147,11 +147,17 @@ async fn a_flood_of_dead_letters_keeps_as_many_bodies_as_the_quota_allows() {
 async fn a_flood_of_subscriptions_is_refused_at_the_tenant_s_quota() {
     let stack = stack().await;
     let browser = stack.browser();
-    let document = document(&browser);
+    // A subscription with the endpoint of another one takes its place.
+    let document_of = |n: usize| {
+        let mut document = document(&browser);
+        document["endpoint"] = json!(format!("{}-{n}", browser.endpoint));
+        document
+    };
     let mallory = Sender::of(&stack, MALLORY).await;
     let mut stored = 0;
     for n in 0..FLOOD {
-        let (status, answer) = mallory.send(Method::PUT, &format!("/v1/subscriptions/s{n}"), &document).await;
+        let (status, answer) =
+            mallory.send(Method::PUT, &format!("/v1/subscriptions/s{n}"), &document_of(n)).await;
         match status {
             201 => stored += 1,
             403 => assert_fields(&answer, json!({"quota": "subscriptions", "limit": QUOTA, "used": QUOTA})),
@@ -164,8 +170,8 @@ async fn a_flood_of_subscriptions_is_refused_at_the_tenant_s_quota() {
     assert_eq!((stored, counted), (QUOTA, Ok(Usage { used: QUOTA as u64, limit: None })));
     println!("tried: {FLOOD} subscriptions with a quota of {QUOTA}, of which {stored} are stored");
 
-    let renewed = mallory.send(Method::PUT, "/v1/subscriptions/s0", &document).await;
+    let renewed = mallory.send(Method::PUT, "/v1/subscriptions/s0", &document_of(0)).await;
     assert_eq!(renewed.0, 200, "a renewal adds none: {}", renewed.1);
     let neighbour = Sender::of(&stack, &stack.tenant).await;
-    assert_eq!(neighbour.send(Method::PUT, "/v1/subscriptions/s0", &document).await.0, 201);
+    assert_eq!(neighbour.send(Method::PUT, "/v1/subscriptions/s0", &document_of(0)).await.0, 201);
 }
