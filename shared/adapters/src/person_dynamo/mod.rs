@@ -1,7 +1,7 @@
 //! Everything that the tables hold about a person: about a subscription, or about deliveries whose messages have a `ref`.
 //!
 //! No key leads from a person to what is kept of it, because no success pays for one. So every table is read whole, a page at a time, and
-//! each item is judged by itself ([`matching`]). What follows from a body, the entry of its delivery, is found by its key.
+//! each item is judged by itself (`matching`). What follows from a body, the entry of its delivery, is found by its key.
 //!
 //! | file | concept |
 //! |---|---|
