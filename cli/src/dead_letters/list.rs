@@ -15,12 +15,9 @@ use super::{
 use crate::{
     failure::Failure,
     stack::TargetArgs,
-    table::{Column, Narrow, Table},
+    table::{Column, Narrow, ROWS, Table},
     terminal::{print, print_lines, say, width},
 };
-
-/// Rows that are printed together; the first of them fix the widths of the columns.
-const ROWS: usize = 50;
 
 /// Lists dead letters, newest first
 ///

@@ -120,7 +120,7 @@ async fn ready(target: &Target, name: &str) -> Result<(), Failure> {
 /// The longest that an invocation may be in progress.
 pub(crate) async fn longest_timeout(target: &Target) -> Result<Duration, Failure> {
     let mut longest = Duration::ZERO;
-    for name in [&target.dispatch, &target.cleanup, &target.ingest] {
+    for (_, name) in target.functions() {
         longest = longest.max(timeout(&read(target, name).await?).unwrap_or_default());
     }
     Ok(longest)

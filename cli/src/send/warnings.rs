@@ -8,7 +8,7 @@ use redial_core::{
 
 use redial_engine::ports::SubscriptionHealth as _;
 
-use crate::stack::{Target, variable};
+use crate::stack::{Target, egress_allow};
 
 /// Why a message will fail, as far as that is known without the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,8 +66,7 @@ pub(super) async fn of_stack(warnings: Vec<Warning>, target: &Target) -> Vec<Str
 /// `None` if the caller may not read dispatch's configuration, or it is not valid.
 async fn allowed(target: &Target) -> Option<Vec<Origin>> {
     let function = target.configuration(&target.dispatch).await.ok()?;
-    let origins = variable(&function, "EGRESS_ALLOW").unwrap_or_default().split(',');
-    origins.map(str::trim).filter(|origin| !origin.is_empty()).map(Origin::parse).collect()
+    egress_allow(&function)
 }
 
 /// Whether each subscription is a browser's, of those that are stored and can be read.

@@ -5,6 +5,7 @@ use std::time::Duration;
 pub(crate) use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput as Configuration;
 
 use redial_adapters::success_logs::SuccessLogs;
+use redial_core::endpoint::Origin;
 
 use super::Target;
 use crate::aws_error::{AwsError, classified};
@@ -13,6 +14,11 @@ impl Target {
     pub(crate) async fn configuration(&self, function: &str) -> Result<Configuration, AwsError> {
         let read = self.lambda().get_function_configuration().function_name(function).send().await;
         classified("lambda:GetFunctionConfiguration", read)
+    }
+
+    /// Each function by its name in the template, and the name that it was deployed as.
+    pub(crate) fn functions(&self) -> [(&'static str, &str); 3] {
+        [("dispatch", &self.dispatch), ("cleanup", &self.cleanup), ("ingest", &self.ingest)]
     }
 
     /// Which successes dispatch logs; `None` if the caller may not read its configuration, or it is an earlier release, which logs all.
@@ -38,6 +44,12 @@ impl Target {
 pub(crate) fn variable<'a>(configuration: &'a Configuration, name: &str) -> Option<&'a str> {
     let value = configuration.environment()?.variables()?.get(name)?.trim();
     Some(value).filter(|value| !value.is_empty())
+}
+
+/// The origins that EgressAllow names; `None` if one of them is not valid.
+pub(crate) fn egress_allow(configuration: &Configuration) -> Option<Vec<Origin>> {
+    let origins = variable(configuration, "EGRESS_ALLOW").unwrap_or_default().split(',');
+    origins.map(str::trim).filter(|origin| !origin.is_empty()).map(Origin::parse).collect()
 }
 
 pub(crate) fn timeout(configuration: &Configuration) -> Option<Duration> {

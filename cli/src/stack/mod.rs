@@ -20,7 +20,7 @@ use crate::{
 };
 #[cfg(test)]
 pub(crate) use function::tests::configuration;
-pub(crate) use function::{Configuration, timeout, variable};
+pub(crate) use function::{Configuration, egress_allow, timeout, variable};
 pub(crate) use target::{Target, TargetError};
 
 #[derive(Debug, Args)]

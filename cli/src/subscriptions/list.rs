@@ -20,12 +20,9 @@ use crate::{
     aws_error::AwsError,
     failure::Failure,
     stack::TargetArgs,
-    table::{Column, Narrow, Table},
+    table::{Column, Narrow, ROWS, Table},
     terminal::{print, print_lines, say, width},
 };
-
-/// Rows that are printed together; the first of them fix the widths of the columns.
-const ROWS: usize = 50;
 
 /// Lists subscriptions, or with --failing a tenant's webhooks that fail or are disabled
 ///

@@ -1,24 +1,22 @@
 //! What the functions of a stack are configured with.
 
-use std::collections::HashMap;
-
 use redial_core::subscription::SameEndpoint;
 
-use crate::{aws_error, failure::Failure, stack::Target};
+use crate::{
+    failure::Failure,
+    stack::{Configuration, Target, variable},
+};
 
-/// The variables of its dispatch function. `what` is read of them, and `option` gives it instead.
-pub(super) async fn variables(
+/// The configuration of its dispatch function. `what` is read of it, and `option` gives it instead.
+pub(super) async fn configuration(
     target: &Target,
     what: &str,
     option: &str,
-) -> Result<HashMap<String, String>, Failure> {
-    let lambda = aws_sdk_lambda::Client::new(&target.sdk);
-    let read = lambda.get_function_configuration().function_name(&target.dispatch).send().await;
-    let read = aws_error::classified("lambda:GetFunctionConfiguration", read).map_err(|error| {
+) -> Result<Configuration, Failure> {
+    target.configuration(&target.dispatch).await.map_err(|error| {
         let (stack, why) = (&target.name, error.in_words());
         Failure::input(format!("cannot read {what} of {stack} from its function: {why}; pass {option}"))
-    })?;
-    Ok(read.environment.and_then(|environment| environment.variables).unwrap_or_default())
+    })
 }
 
 /// What becomes of an endpoint that another subscription of the tenant has: as given, or as the stack has it.
@@ -29,9 +27,9 @@ pub(super) async fn same_endpoint(
     if let Some(given) = given {
         return Ok(given);
     }
-    let read = variables(target, "the parameter SameEndpoint", "--same-endpoint").await?;
+    let read = configuration(target, "the parameter SameEndpoint", "--same-endpoint").await?;
     // A stack of an earlier release has no such variable.
-    let stored = read.get("SAME_ENDPOINT").and_then(|value| SameEndpoint::from_label(value.trim()));
+    let stored = variable(&read, "SAME_ENDPOINT").and_then(SameEndpoint::from_label);
     Ok(stored.unwrap_or(SameEndpoint::Replace))
 }
 

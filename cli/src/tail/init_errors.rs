@@ -19,7 +19,7 @@ use crate::{
 pub(crate) const RECENT: Duration = Duration::from_secs(10 * 60);
 
 /// The beginning of the line of a host on this machine. Its words follow.
-const HERE: &str = "initialisation failed: ";
+pub(crate) const HERE: &str = "initialisation failed: ";
 
 /// The beginning of Lambda's line.
 const ON_LAMBDA: &str = "INIT_REPORT";
@@ -59,8 +59,7 @@ pub(crate) enum Start {
 
 /// The functions whose last start failed a short time ago.
 pub(crate) async fn recent(target: &Target, now: Timestamp) -> Result<Vec<InitError>, AwsError> {
-    let deployed = [("dispatch", &target.dispatch), ("cleanup", &target.cleanup), ("ingest", &target.ingest)];
-    let read = deployed.map(async |(function, deployed_as)| {
+    let read = target.functions().map(async |(function, deployed_as)| {
         let configuration = target.configuration(deployed_as).await?;
         let group = group(&configuration, deployed_as);
         failed(target, function, &group, since(&configuration, now.minus(RECENT))).await

@@ -41,8 +41,7 @@ pub(crate) struct LogGroup {
 /// The log groups of a stack's functions, each once.
 pub(crate) async fn groups(target: &Target) -> Result<Vec<LogGroup>, Failure> {
     let mut groups: Vec<LogGroup> = Vec::new();
-    let deployed = [("dispatch", &target.dispatch), ("cleanup", &target.cleanup), ("ingest", &target.ingest)];
-    for (function, deployed_as) in deployed {
+    for (function, deployed_as) in target.functions() {
         let configuration = target.configuration(deployed_as).await.map_err(|error| {
             error.failure(&format!("the log group of the function {deployed_as} is unknown"))
         })?;

@@ -18,7 +18,7 @@ const PAYLOAD: &str = "canary-payload-7Qm4xW";
 const REF: &str = "canary-ref-k81Zp0e";
 const TAG: &str = "canary-tag-b62tz";
 
-/// So many characters that are six bytes each in JSON are longer than an item, and not too long for a webhook.
+/// This number of characters, of six bytes each in JSON, is longer than an item and not too long for a webhook.
 const LONG: usize = 70_000;
 
 struct Person {

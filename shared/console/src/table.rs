@@ -59,6 +59,9 @@ impl Column {
     }
 }
 
+/// The rows of a page of a long list; the first of them fix the widths of the columns.
+pub const ROWS: usize = 50;
+
 /// Columns and the rows that wait to be printed.
 #[derive(Clone, Debug)]
 pub struct Table {

@@ -1,6 +1,7 @@
 //! Enums whose variants have a stable label: the word that logs, metrics, tables, events and the command line share.
 
 /// Declares an enum of `Variant = "label"` with `ALL`, `label` and `from_label`. It prints and serialises as its label.
+#[macro_export]
 macro_rules! labels {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$of:meta])* $variant:ident = $label:literal,)* }) => {
         $(#[$meta])*

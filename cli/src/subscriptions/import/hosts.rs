@@ -2,8 +2,11 @@
 
 use redial_core::endpoint::{Origin, PushHosts};
 
-use super::super::variables::variables;
-use crate::{failure::Failure, stack::Target};
+use super::super::variables::configuration;
+use crate::{
+    failure::Failure,
+    stack::{Target, egress_allow, variable},
+};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hosts {
@@ -13,22 +16,17 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub(super) async fn of(target: &Target) -> Result<Self, Failure> {
-        let variables = variables(target, "the push hosts", "--push-hosts").await?;
-        let variable = |name: &str| variables.get(name).map_or("", |value| value.trim());
+        let read = configuration(target, "the push hosts", "--push-hosts").await?;
         let invalid = |name| {
             let stack = &target.name;
             Failure::input(format!(
                 "cannot read the push hosts of {stack}: {name} of its function is invalid; pass --push-hosts"
             ))
         };
-        let hosts = Some(variable("PUSH_HOSTS")).filter(|it| !it.is_empty()).unwrap_or(PushHosts::DEFAULT);
-        let origins = variable("EGRESS_ALLOW").split(',').map(str::trim).filter(|part| !part.is_empty());
+        let hosts = variable(&read, "PUSH_HOSTS").unwrap_or(PushHosts::DEFAULT);
         Ok(Self {
             push_hosts: PushHosts::parse(hosts).map_err(|_| invalid("PUSH_HOSTS"))?,
-            egress_allow: origins
-                .map(Origin::parse)
-                .collect::<Option<_>>()
-                .ok_or_else(|| invalid("EGRESS_ALLOW"))?,
+            egress_allow: egress_allow(&read).ok_or_else(|| invalid("EGRESS_ALLOW"))?,
         })
     }
 }

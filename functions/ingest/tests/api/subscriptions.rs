@@ -111,7 +111,7 @@ fn an_endpoint_under_a_second_id_is_refused_where_the_stack_says_so() {
     let before = api.snapshot();
     let refused = api.put("/v1/subscriptions/s2", &document("a"));
     refused.is_problem(409, "endpoint_taken", "");
-    assert!(!refused.text.contains("s1"), "a browser is not told whose it is");
+    assert!(!refused.text.contains("s1"), "the answer names no other subscription");
     assert_eq!(api.snapshot(), before);
     assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 200, "its own");
 }

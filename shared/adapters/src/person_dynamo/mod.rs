@@ -23,30 +23,9 @@ use crate::config::Tables;
 use crate::table::attributes::{Item, Read as _, key};
 use crate::table::{Table, scan_page};
 
-/// Enums with a label for each variant.
-macro_rules! labelled {
-    ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $label:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-        pub enum $name { $($(#[$of])* $variant,)* }
-
-        impl $name {
-            pub const ALL: [Self; [$($label),*].len()] = [$(Self::$variant),*];
-
-            pub const fn label(self) -> &'static str {
-                match self { $(Self::$variant => $label,)* }
-            }
-
-            pub fn from_label(label: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|one| one.label() == label)
-            }
-        }
-    };
-}
-
-labelled! {
+redial_core::labels! {
     /// A table, in the order in which they are read.
-    Place {
+    pub enum Place {
         Subscriptions = "subscriptions",
         Deliveries = "deliveries",
         DeadLetters = "dead_letters",
@@ -56,9 +35,9 @@ labelled! {
     }
 }
 
-labelled! {
+redial_core::labels! {
     /// What was found.
-    Kind {
+    pub enum Kind {
         Subscription = "subscription",
         /// What a deletion or an erasure leaves: kept for half a year.
         Tombstone = "tombstone",

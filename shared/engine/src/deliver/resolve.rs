@@ -21,8 +21,8 @@ impl<P: Ports> Worker<P> {
         mut jobs: Vec<Job>,
         acknowledgements: &mut Acknowledgements,
     ) -> Vec<Job> {
-        let (targets, policies) = futures_util::join!(self.load_targets(&jobs), self.load_policies(&jobs));
-        let mut targets = targets;
+        let (mut targets, policies) =
+            futures_util::join!(self.load_targets(&jobs), self.load_policies(&jobs));
         let unknown = targets.iter().filter(|(_, found)| matches!(found, Ok(None)));
         let unknown = unknown.map(|(key, _)| key.clone()).collect();
         let mut erased = BTreeSet::new();
