@@ -41,6 +41,6 @@ mod verify;
 mod webhooks;
 mod when;
 
-pub(crate) use redial_console::{duration, failure, input, table, terminal};
+pub(crate) use redial_console::{duration, failure, input, table, terminal, wrapped};
 #[cfg(feature = "local")]
 pub use redial_local_stack::{self as local, browser_demo};

@@ -12,8 +12,8 @@ use crate::{
     arguments,
     failure::Failure,
     stack::OnStack,
-    table::{Column, Table},
-    terminal::say,
+    table::{Column, Narrow, Table},
+    terminal::{say, width},
 };
 
 /// Lists keys and the rights of AWS principals, including expired and revoked ones
@@ -45,8 +45,16 @@ impl List {
 }
 
 fn table(keys: &[StoredKey], now: Timestamp) -> Table {
-    let headings = ["ID", "TENANT", "SCOPES", "STATE", "CREATED", "ENDS", "LABEL"];
-    Table::new(headings.map(Column::text)).with(keys.iter().map(|key| row(key, now)))
+    let columns = [
+        Column::text("ID"),
+        Column::text("TENANT").narrowed(4, Narrow::CutEnd),
+        Column::text("SCOPES").narrowed(3, Narrow::CutEnd),
+        Column::text("STATE"),
+        Column::text("CREATED").narrowed(2, Narrow::LeaveOut),
+        Column::text("ENDS"),
+        Column::text("LABEL").narrowed(1, Narrow::CutEnd),
+    ];
+    Table::new(columns).within(width()).with(keys.iter().map(|key| row(key, now)))
 }
 
 fn row(key: &StoredKey, now: Timestamp) -> [String; 7] {

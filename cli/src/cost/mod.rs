@@ -116,7 +116,7 @@ impl Cost {
         let mut lines = vec![
             format!("{messages} messages, {each}, in batches of {batch}; prices of {region}, {as_of}"),
             String::new(),
-            format!("{:<16} {:<23} {:>14} {:>18} {:>10}", "service", "of what", "how much", "USD", "USD"),
+            format!("{:<15} {:<23} {:>12} {:>15} {:>10}", "service", "of what", "how much", "USD", "USD"),
         ];
         let mut add = |all: &[Line], sum: f64, what: &str| {
             for line in all {
@@ -128,9 +128,9 @@ impl Cost {
                 let price = format!("{}{per}", line.price);
                 let Line { service, what, amount, usd, .. } = line;
                 let digits = if *amount < 100.0 { 2 } else { 0 };
-                lines.push(format!("{service:<16} {what:<23} {amount:>14.digits$} {price:>18} {usd:>10.2}"));
+                lines.push(format!("{service:<15} {what:<23} {amount:>12.digits$} {price:>15} {usd:>10.2}"));
             }
-            lines.push(format!("{what:<74} {sum:>10.2}"));
+            lines.push(format!("{what:<68} {sum:>10.2}"));
             lines.push(String::new());
         };
         add(&bill.traffic, bill.traffic_usd, "this traffic");

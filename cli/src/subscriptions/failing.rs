@@ -14,7 +14,7 @@ use crate::{
     arguments,
     failure::Failure,
     stack::{OnStack, Target},
-    table::{Column, Table},
+    table::{Column, Narrow, Table},
     terminal::{self, print_lines, say},
 };
 
@@ -64,13 +64,18 @@ pub(super) async fn print(target: &Target, tenant: &Tenant, as_json: bool) -> Re
             it.key.id.to_string(),
             it.state.label().to_owned(),
             it.health.failures.to_string(),
-            it.health.failing_since.map(Timestamp::to_rfc3339).unwrap_or_default(),
+            it.health.failing_since.map(Timestamp::to_rfc3339_seconds).unwrap_or_default(),
             it.recipient.endpoint().origin().as_str().to_owned(),
         ]
     };
-    let [id, state, since, receiver] = ["ID", "STATE", "SINCE", "RECEIVER"].map(Column::text);
-    let columns = [id, state, Column::number("FAILURES"), since, receiver];
-    Ok(print_lines(Table::new(columns).with(failing.iter().map(row)).lines())?)
+    let columns = [
+        Column::text("ID").narrowed(2, Narrow::CutEnd),
+        Column::text("STATE"),
+        Column::number("FAILURES"),
+        Column::text("SINCE"),
+        Column::text("RECEIVER").narrowed(1, Narrow::CutStart),
+    ];
+    Ok(print_lines(Table::new(columns).within(terminal::width()).with(failing.iter().map(row)).lines())?)
 }
 
 impl Enable {

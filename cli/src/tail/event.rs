@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Attempt,
     /// Recipients of a page accepted its message.
     SentByPage,
+    /// A message waits before its attempt.
+    HeldBack,
     /// A breaker changed its phase.
     Breaker,
     /// A reference to a dead letter was stored.
@@ -41,9 +43,10 @@ pub(super) const VERDICT: &str = "verdict";
 pub(super) const TAGS: &str = "tags";
 
 /// All kinds, each with the value of the field `event` and the fields to filter by that it has.
-pub(super) const KINDS: [(Kind, &str, &[&str]); 12] = [
+pub(super) const KINDS: [(Kind, &str, &[&str]); 13] = [
     (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT, TAGS]),
     (Kind::SentByPage, "sent_by_page", &[TENANT, ID, VERDICT, TAGS]),
+    (Kind::HeldBack, "held_back", &[TENANT, ID, TAGS]),
     (Kind::Breaker, "breaker", &[]),
     (Kind::DeadLetter, "dead_letter", &[TENANT, ID, TAGS]),
     (Kind::Quarantined, "quarantined", &[TENANT]),

@@ -159,7 +159,7 @@ mod tests {
         let all = Filter::default();
         assert_eq!(
             all.pattern(),
-            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"held_back\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
              $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"quota_exceeded\" || $.event = \"infrastructure\" || $.event = \"successes\") }"
         );
         let with = Filter { requests: true, ..Filter::default() };
@@ -187,7 +187,7 @@ mod tests {
         );
         let of_id = filter(None, Some("order-17"), &[]).pattern();
         assert!(of_id.starts_with(
-            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"dead_letter\" || $.event = \"panic\") && "
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"held_back\" || $.event = \"dead_letter\" || $.event = \"panic\") && "
         ));
     }
 
@@ -227,7 +227,7 @@ mod tests {
         }
         assert_eq!(
             of(&["region:eu", "order"]).pattern(),
-            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"dead_letter\") && $.tags = \"*region:eu*\" && \
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"held_back\" || $.event = \"dead_letter\") && $.tags = \"*region:eu*\" && \
              $.tags = \"*order*\" }"
         );
         let page = event(&of_page("sent").text.replace(r#""part":3"#, r#""part":3,"tags":"order""#));

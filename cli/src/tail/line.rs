@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use redial_core::{channel::Channel, endpoint::EndpointHash, reason::Reason};
+use redial_core::{
+    channel::Channel, endpoint::EndpointHash, ledger::HeldBy, reason::Reason, time::Timestamp,
+};
 
 use super::event::{Event, Kind, TAGS};
 use crate::duration::words as duration;
@@ -21,6 +23,7 @@ pub(crate) fn line(event: &Event) -> String {
         Kind::Attempt => attempt(event),
         // Its attempts are shown.
         Kind::SentByPage => format!("{}  a page was sent", delivery(event)),
+        Kind::HeldBack => held_back(event),
         Kind::Breaker => breaker(event),
         Kind::DeadLetter => dead_letter(event),
         // Many endpoints of a tenant that are gone at the same time look like a fault elsewhere.
@@ -73,6 +76,27 @@ fn attempt(event: &Event) -> String {
         channel(event),
         number("attempt"),
         number("status_code"),
+        more.join(", ")
+    )
+}
+
+fn held_back(event: &Event) -> String {
+    let until = event.text_of("until").and_then(Timestamp::parse_rfc3339);
+    let left = until.map_or(String::new(), |until| format!(" (in {})", duration(until.since(event.at))));
+    let by = match event.text_of("by").and_then(HeldBy::from_label) {
+        Some(HeldBy::Schedule) => "by its deliver_at",
+        Some(HeldBy::Origin) => "by the open breaker of its origin",
+        Some(HeldBy::Protection) => "by a breaker, limit, pace or budget of its receiver",
+        None => word(event, "by"),
+    };
+    let number = event.number("attempt").map_or("-".to_owned(), |number| number.to_string());
+    let mut more = vec![format!("held back until {}{left} {by}", word(event, "until"))];
+    more.extend(endpoint(event));
+    more.extend(tags(event));
+    format!(
+        "{:DELIVERY$}  {:CHANNEL$}  attempt {number:<2}  {}",
+        delivery(event),
+        channel(event),
         more.join(", ")
     )
 }
@@ -242,6 +266,10 @@ mod tests {
                     r#""event":"breaker","provider":"other","origin_hash":"{hash}","from":"half_open","to":"ramping","attempts":60,"failures":31,"limited":2,"holds_back":"one_recipient","tenant":"acme","endpoint_hash":"{hash}""#
                 ),
                 "breaker of other, origin 0a3fc1d2: half_open → ramping, one recipient of acme: endpoint 0a3fc1d2  (60 attempts, 31 failures, 2 limited)",
+            ),
+            (
+                r#""event":"held_back","tenant":"acme","correlation_id":"d1","channel":"web_push","provider":"fcm","attempt":0,"by":"origin","until":"2026-11-21T10:06:00.250Z","tags":"eu""#.to_owned(),
+                "acme#d1                   web_push/fcm      attempt 0   held back until 2026-11-21T10:06:00.250Z (in 1m) by the open breaker of its origin, tags eu",
             ),
             (
                 r#""event":"dead_letter","tenant":"acme","correlation_id":"d1","channel":"webhook","reason":"retries_exhausted","status_code":503,"attempts":6,"tags":"eu order""#.to_owned(),

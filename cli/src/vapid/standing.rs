@@ -17,8 +17,8 @@ use crate::{
     aws_error::classified,
     failure::Failure,
     stack::{OnStack, Target},
-    table::{Column, Table},
-    terminal::say,
+    table::{Column, Narrow, Table},
+    terminal::{say, width},
 };
 
 /// Shows a stack's VAPID keys, and how many stored subscriptions use each
@@ -195,7 +195,10 @@ impl<'a> Report<'a> {
     pub(super) fn lines(&self) -> Vec<String> {
         let columns = [Column::text("ID"), Column::text("USE")];
         let numbers = ["ACTIVE", "FLAGGED", "OFF"].map(Column::number);
-        let columns = columns.into_iter().chain(numbers).chain([Column::text("PUBLIC KEY")]);
+        let columns = columns
+            .into_iter()
+            .chain(numbers)
+            .chain([Column::text("PUBLIC KEY").narrowed(1, Narrow::CutEnd)]);
         let cells = |row: &Row<'_>| {
             let uses = match (row.public_key.is_some(), row.is_current, row.is_default) {
                 (false, ..) => "NOT CONFIGURED",
@@ -215,7 +218,7 @@ impl<'a> Report<'a> {
                 row.public_key.unwrap_or("-").to_owned(),
             ]
         };
-        Table::new(columns).with(self.0.iter().map(cells)).lines()
+        Table::new(columns).within(width()).with(self.0.iter().map(cells)).lines()
     }
 }
 

@@ -25,7 +25,8 @@ use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_core::verdict::Verdict;
 use redial_engine::ports::{
-    AttemptEvent, BreakerEvent, HoldsBack, PageEvent, PortError, QuarantineEvent, SentByPage, Telemetry,
+    AttemptEvent, BreakerEvent, HeldEvent, HoldsBack, PageEvent, PortError, QuarantineEvent, SentByPage,
+    Telemetry,
 };
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -204,6 +205,21 @@ impl Telemetry for JsonTelemetry {
             provider_word = event.provider_word,
             delay_ms = event.delay_ms,
             took_ms = event.took_ms,
+        );
+    }
+
+    fn held_back(&self, event: &HeldEvent<'_>) {
+        tracing::info!(
+            event = "held_back",
+            correlation_id = event.correlation_id.as_str(),
+            endpoint_hash = event.endpoint_hash,
+            tenant = event.tenant.as_str(),
+            tags = event.tags,
+            channel = event.channel,
+            provider = event.provider,
+            attempt = event.attempt,
+            by = event.by.label(),
+            until = event.until.to_rfc3339(),
         );
     }
 

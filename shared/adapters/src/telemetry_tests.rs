@@ -2,6 +2,7 @@ use redial_core::audience::RunKey;
 use redial_core::channel::Channel;
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys, Origin};
 use redial_core::identity::RunId;
+use redial_core::ledger::HeldBy;
 use redial_core::page::PageKey;
 use redial_core::protection::{AtOrigin, Count};
 use redial_core::quota::Quota;
@@ -237,6 +238,32 @@ fn each_invocation_logs_its_successes_together_whichever_have_lines() {
         assert_eq!(sum, expected);
         assert_eq!(logged(|| drop(telemetry.take_lines(Timestamp::default()))), [] as [Value; 0]);
     }
+}
+
+#[test]
+fn what_is_held_back_has_a_line_with_what_holds_it_and_until_when() {
+    let id = DeliveryId::parse("order-1").expect("valid");
+    let tenant = Tenant::parse("acme").expect("valid");
+    let telemetry = JsonTelemetry::new("my-stack".to_owned());
+    let lines = logged(|| {
+        telemetry.held_back(&HeldEvent {
+            correlation_id: &id,
+            endpoint_hash: Some("hmac:k1:0a3fc1d2"),
+            tenant: &tenant,
+            tags: None,
+            channel: "web_push",
+            provider: "fcm",
+            attempt: 1,
+            by: HeldBy::Origin,
+            until: Timestamp::from_secs(1_800_000_000),
+        });
+    });
+    let expected = json!({
+        "level": "INFO", "target": "redial_adapters::telemetry", "event": "held_back", "correlation_id": "order-1",
+        "endpoint_hash": "hmac:k1:0a3fc1d2", "tenant": "acme", "channel": "web_push", "provider": "fcm", "attempt": 1,
+        "by": "origin", "until": "2027-01-15T08:00:00.000Z",
+    });
+    assert_eq!(lines, [expected]);
 }
 
 #[test]

@@ -22,12 +22,12 @@ pub fn collected(printed: &str) -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// The instructions of this very program with these arguments, from its start to its end.
-pub fn of_own_program(arguments: &[&str]) -> Result<u64, String> {
+/// The instructions of this very program with these arguments and these variables of its environment, from its start to its end.
+pub fn of_own_program(arguments: &[&str], variables: &[(&str, &str)]) -> Result<u64, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let [valgrind, options @ ..] = VALGRIND;
     let mut command = Command::new(valgrind);
-    command.args(options).arg(own).args(arguments).stdin(Stdio::null());
+    command.args(options).arg(own).args(arguments).envs(variables.iter().copied()).stdin(Stdio::null());
     let ended = command.output().map_err(|error| {
         format!("valgrind does not start ({error}): install it, e.g. apt-get install valgrind")
     })?;
@@ -129,6 +129,9 @@ impl Table {
                 }
                 std::fs::write(&self.path, text).map_err(|error| format!("{}: {error}", self.path.display()))
             }
+            Mode::Check if self.committed.is_empty() => {
+                Err(format!("{}: no counts are committed: --accept writes them", self.path.display()))
+            }
             Mode::Check if !is_comparable => {
                 let platform = &self.platform;
                 println!(
@@ -160,6 +163,14 @@ mod tests {
     fn the_count_is_found_in_what_valgrind_prints() {
         let printed = "==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n";
         assert_eq!((collected(printed), collected("==7== nothing")), (Some(1_234_567), None));
+    }
+
+    #[test]
+    fn a_check_without_committed_counts_fails() {
+        let table = |path: &str| Table::begin("COUNTS", PathBuf::from(path));
+        let ended = table("/nonexistent/counts.txt").end(Mode::Check);
+        assert!(ended.is_err_and(|error| error.contains("no counts are committed")));
+        assert_eq!(table("/nonexistent/counts.txt").end(Mode::Print), Ok(()));
     }
 
     #[test]

@@ -10,3 +10,4 @@ pub mod signing;
 pub mod table;
 pub mod template;
 pub mod terminal;
+pub mod wrapped;

@@ -3,27 +3,30 @@
 //! A reader that closes the pipe early, as `head` does, is no error: the command goes on without output.
 //!
 //! What is shown may be a tenant's text. Characters that move a terminal's cursor, rename its window or turn the direction of
-//! writing round do not reach one; a pipe gets them as they are.
+//! writing round do not reach one, and lines that are longer than it is wide are broken at words; a pipe gets both as they are.
 
 use std::{
     borrow::Cow,
     io::{self, IsTerminal, Write as _},
+    os::fd::AsFd,
     time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::wrapped::wrapped;
 
 /// Fewer steps than this are over before a bar helps.
 const WORTH_A_BAR: u64 = 100;
 
 /// Prints a line of progress, or of an error. A closed standard error is ignored.
 pub fn say(line: &str) {
-    let _closed = writeln!(io::stderr(), "{}", shown(line, &io::stderr()));
+    let _closed = writeln!(io::stderr(), "{}", fitted(line, &io::stderr()));
 }
 
 /// Prints a line of the result.
 pub fn print(line: &str) -> io::Result<()> {
-    is_read(writeln!(io::stdout(), "{}", shown(line, &io::stdout()))).map(|_| ())
+    is_read(writeln!(io::stdout(), "{}", fitted(line, &io::stdout()))).map(|_| ())
 }
 
 pub fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
@@ -34,6 +37,14 @@ pub fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Resu
 pub fn print_as_it_is(text: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout();
     is_read(stdout.write_all(text).and_then(|()| stdout.flush())).map(|_| ())
+}
+
+/// The text as it may be written there, broken at words where that is a terminal.
+fn fitted<'a>(text: &'a str, to: &(impl IsTerminal + AsFd)) -> Cow<'a, str> {
+    match (shown(text, to), columns(to)) {
+        (text, Some(columns)) => Cow::Owned(wrapped(&text, columns).join("\n")),
+        (text, None) => text,
+    }
 }
 
 /// The text as it may be written there.
@@ -58,7 +69,11 @@ fn without_commands(text: &str) -> Cow<'_, str> {
 
 /// The characters of a line of standard output; `None` if that is no terminal.
 pub fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    columns(&io::stdout())
+}
+
+fn columns(of: &impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(of).ok()?;
     // A terminal that does not know its width reports 0.
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

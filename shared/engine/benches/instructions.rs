@@ -166,7 +166,7 @@ fn table(mode: Mode) -> Result<(), String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.txt");
     let mut table = Table::begin("INSTRUCTIONS OF A MESSAGE", path);
     for case in &CASES {
-        let collected = |runs: usize| of_own_program(&["--case", case.name, &runs.to_string()]);
+        let collected = |runs: usize| of_own_program(&["--case", case.name, &runs.to_string()], &[]);
         let [shorter, longer] = [collected(RUNS[0])?, collected(RUNS[1])?];
         table.row(case.name, (longer - shorter) / (case.of * (RUNS[1] - RUNS[0])) as u64);
     }

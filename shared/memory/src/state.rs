@@ -12,7 +12,7 @@ use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::erasure::Subject;
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
-use redial_core::ledger::{Given, PastAttempt};
+use redial_core::ledger::{Given, HeldBy, PastAttempt};
 use redial_core::line::Line;
 use redial_core::metric::Metric;
 use redial_core::outcome::{NotSent, Outcome};
@@ -121,6 +121,8 @@ pub struct State {
     pub used: BTreeMap<Added, u64>,
     /// Lines of successes of pages that were logged: the deliveries of each.
     pub sent_by_page: Vec<Vec<DeliveryId>>,
+    /// What was logged as held back: before which attempt, by what, and until when.
+    pub held_back: Vec<(DeliveryId, u32, HeldBy, Timestamp)>,
     /// Exceeded quotas that were logged.
     pub exceeded: Vec<(Tenant, Exceeded)>,
     /// From when slots of buckets are free.

@@ -8,13 +8,19 @@ use redial_core::policy::stored::Ignored;
 use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
-use redial_engine::ports::{AttemptEvent, BreakerEvent, PageEvent, PortError, QuarantineEvent, Telemetry};
+use redial_engine::ports::{
+    AttemptEvent, BreakerEvent, HeldEvent, PageEvent, PortError, QuarantineEvent, Telemetry,
+};
 
 use super::Memory;
 
 impl Telemetry for Memory {
     fn attempt(&self, event: &AttemptEvent<'_>) {
         self.state().not_sent.extend(event.not_sent);
+    }
+
+    fn held_back(&self, event: &HeldEvent<'_>) {
+        self.state().held_back.push((event.correlation_id.clone(), event.attempt, event.by, event.until));
     }
 
     fn sent_by_page(&self, event: &PageEvent<'_>) {

@@ -63,7 +63,7 @@ impl Certificates {
     }
 
     /// A server that speaks these protocols, the preferred one first.
-    pub(crate) fn acceptor(&self, protocols: &[&str]) -> Result<TlsAcceptor, StartError> {
+    pub fn acceptor(&self, protocols: &[&str]) -> Result<TlsAcceptor, StartError> {
         let chain = CertificateDer::pem_slice_iter(self.server.as_bytes()).collect::<Result<_, _>>()?;
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

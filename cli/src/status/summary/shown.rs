@@ -12,6 +12,7 @@ use crate::{
     duration::whole,
     parked::{MOST_SHARDS, Waiting},
     table::{Column, Narrow, Table},
+    wrapped::wrapped,
 };
 
 const COLUMNS: usize = 80;
@@ -201,22 +202,6 @@ fn short(n: u64) -> String {
     }
 }
 
-/// A text in lines of at most `room` characters, indented after the first.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            Some(_) => lines.push(format!("  {word}")),
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 fn number_of(waiting: Waiting) -> String {
     let at_least = if waiting.at_least() { "≥" } else { "" };
     format!("{at_least}{}", short(waiting.messages))
@@ -230,11 +215,5 @@ mod tests {
     fn a_number_has_at_most_five_characters() {
         let numbers = [0, 99_999, 123_456, 1_234_567, 12_345_678, 7_000_000_000];
         assert_eq!(numbers.map(short), ["0", "99999", "123k", "1.2M", "12M", "7G"]);
-    }
-
-    #[test]
-    fn a_sentence_is_broken_between_words() {
-        assert_eq!(wrapped("one two three four", 9), ["one two", "  three", "  four"]);
-        assert_eq!(wrapped("https://a-long-word", 9), ["https://a-long-word"]);
     }
 }

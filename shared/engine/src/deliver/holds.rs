@@ -1,4 +1,4 @@
-//! Noting what is held back, so that it can be found while it waits. It is for operators alone: where the note cannot be written, the
+//! Noting and logging what is held back, so that it can be found while it waits. It is for operators alone: where the note cannot be written, the
 //! message goes on all the same.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use super::acknowledgements::Acknowledgements;
 use super::job::Job;
 use super::planned::Planned;
 use super::worker::{Ports, Worker};
-use crate::ports::{Clock, Ledger, Telemetry};
+use crate::ports::{Clock, HeldEvent, Ledger, Telemetry};
 use redial_core::ledger::HeldBy;
 use redial_core::ledger::hold::Hold;
 use redial_core::time::Timestamp;
@@ -16,8 +16,12 @@ impl<P: Ports> Worker<P> {
     /// Notes why these wait and until when, and hands them off.
     pub(super) async fn hold_back(&self, later: Vec<Planned>) -> Acknowledgements {
         let mut keys = BTreeSet::new();
-        let holds = later.iter().filter_map(hold_of).filter(|hold| keys.insert(hold.key.clone()));
-        let holds: Vec<Hold> = holds.collect();
+        let mut holds = Vec::new();
+        for planned in &later {
+            let Some(hold) = hold_of(planned).filter(|hold| keys.insert(hold.key.clone())) else { continue };
+            self.log_hold(&planned.job, &hold);
+            holds.push(hold);
+        }
         if !holds.is_empty() {
             for noted in self.ledger.hold(holds, self.system.now()).await {
                 if let Err(error) = noted {
@@ -26,6 +30,20 @@ impl<P: Ports> Worker<P> {
             }
         }
         self.hand_off(later).await
+    }
+
+    fn log_hold(&self, job: &Job, hold: &Hold) {
+        self.telemetry.held_back(&HeldEvent {
+            correlation_id: &job.message.id,
+            endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
+            tenant: &job.message.tenant,
+            tags: job.message.tags.to_text().as_deref(),
+            channel: job.channel.label(),
+            provider: job.provider().label(),
+            attempt: hold.turn.attempt.0,
+            by: hold.by,
+            until: hold.until,
+        });
     }
 }
 

@@ -4,6 +4,7 @@ use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
+use redial_core::ledger::HeldBy;
 use redial_core::metric::Metric;
 use redial_core::outcome::NotSent;
 use redial_core::page::PageKey;
@@ -11,6 +12,7 @@ use redial_core::protection::{AtOrigin, Count, Phase};
 use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
+use redial_core::time::Timestamp;
 
 /// The one log line of an attempt. Holds nothing that may not be logged.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,6 +47,25 @@ pub struct AttemptEvent<'a> {
     pub delay_ms: Option<u64>,
     /// How long the attempt took.
     pub took_ms: u64,
+}
+
+/// A message that is held back before its attempt, in one log line. Holds nothing that may not be logged.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HeldEvent<'a> {
+    pub correlation_id: &'a DeliveryId,
+    /// Where it will go, as a hash.
+    pub endpoint_hash: Option<&'a str>,
+    pub tenant: &'a Tenant,
+    /// Its tags, with a space between them.
+    pub tags: Option<&'a str>,
+    /// `web_push` or `webhook`.
+    pub channel: &'static str,
+    /// The push service, where it is a known one.
+    pub provider: &'static str,
+    /// That it waits for, from 0.
+    pub attempt: u32,
+    pub by: HeldBy,
+    pub until: Timestamp,
 }
 
 /// Recipients of a page that accepted its message, in one log line. Holds nothing that may not be logged.
@@ -120,6 +141,9 @@ pub struct QuarantineEvent<'a> {
 /// Writes log lines, and counts.
 pub trait Telemetry: Send + Sync {
     fn attempt(&self, event: &AttemptEvent<'_>);
+
+    /// Logged when it begins to wait and when its wait gets another end, not each time that it comes back early.
+    fn held_back(&self, event: &HeldEvent<'_>);
 
     /// Successes of a page; [`Telemetry::attempt`] is not called for them.
     fn sent_by_page(&self, event: &PageEvent<'_>);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use redial_core::ledger::HeldBy;
-use redial_core::ledger::State;
+use redial_core::identity::DeliveryId;
+use redial_core::ledger::{HeldBy, State};
+use redial_core::time::Timestamp;
 use redial_memory::PortErrorKind;
 use redial_memory::senders::answered;
 
@@ -31,6 +32,10 @@ fn a_scheduled_message_and_one_whose_origin_is_out_can_be_found_before_any_attem
     assert_eq!(held(&harness), Some((State::Deferred, Some(HeldBy::Schedule), Some(3 * 3600))));
     harness.run();
     assert_eq!((held(&harness), harness.posts_to("m")), (Some((State::Sent, None, None)), 1));
+    let logged = harness.state().held_back.clone();
+    let until = Timestamp::parse_rfc3339("2026-11-21T13:00:00Z").expect("a time");
+    let id = DeliveryId::parse("m").expect("an id");
+    assert_eq!(logged, [(id, 0, HeldBy::Schedule, until)], "once, however often it comes back early");
 
     let mut harness = Harness::new();
     harness.open_breaker(&origin("https://push.example"), HOUR);
@@ -54,6 +59,7 @@ fn a_retry_that_its_origin_holds_back_says_so_until_it_is_recorded_again() {
     harness.open_breaker(&origin("https://push.example"), HOUR);
     until_parked(&mut harness);
     let entry = harness.entry("m").expect("it waits");
+    assert_eq!(harness.state().held_back.last().map(|(_, attempt, ..)| *attempt), Some(1));
     assert_eq!((entry.state, entry.held_by.is_some(), entry.updated_at), (State::Retrying, true, updated));
     harness.run();
     assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2));
@@ -65,7 +71,7 @@ fn what_passes_all_gates_is_never_noted() {
     harness.push_many("m", 10, "");
     harness.run();
     assert!(harness.all_are("m", 10, State::Sent));
-    assert_eq!(harness.effects("hold"), 0);
+    assert_eq!((harness.effects("hold"), harness.state().held_back.len()), (0, 0));
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub enum LocalError {
         /// The end of what it printed; empty if that went to the terminal.
         output: String,
     },
-    #[error("{}: {source}", path.display())]
+    #[error("{}: it cannot be read or written", path.display())]
     File { path: PathBuf, source: std::io::Error },
     /// A folder of stacks that another user could have put something into, or could read.
     #[error(
