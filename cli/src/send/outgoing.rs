@@ -10,6 +10,7 @@ use redial_core::{
     identity::{DeliveryId, IdSource, SubscriptionKey, Tenant},
     message::{Inbound, Message, QueueKind, To, meant_by, parse},
     plaintext::{Plaintext, TooLong},
+    strip::StripFields,
     time::Timestamp,
 };
 use serde::de::IgnoredAny;
@@ -67,7 +68,7 @@ fn warning(message: &Message, line: u64, now: Timestamp) -> Option<Warning> {
 fn too_long(message: &Message, now: Timestamp) -> Option<TooLong> {
     let keys = TokenKeys::new([("k1".to_owned(), [0; TokenKeys::KEY_BYTES])])
         .expect("invariant: one key with an id");
-    Plaintext::of(message, message.deadline(Channel::WebPush, now), &keys).too_long()
+    Plaintext::of(message, message.deadline(Channel::WebPush, now), &keys, &StripFields::default()).too_long()
 }
 
 /// Egress refuses other ports and private addresses unless EgressAllow names them. Host names are not resolved.

@@ -98,6 +98,7 @@ impl Dispatch {
                 hash_keys,
                 lease_margin: config.lease_margin,
                 token_keys,
+                strip: config.strip,
                 switched_off_after: config.switched_off_after,
                 audience_pages: config.audience_pages,
                 origin_lines: config.origin_lines,

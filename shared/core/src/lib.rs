@@ -57,6 +57,7 @@ pub mod retry_after;
 pub mod route;
 pub mod setback;
 pub mod shape;
+pub mod strip;
 pub mod subscription;
 pub mod tag;
 mod text;

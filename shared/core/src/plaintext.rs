@@ -6,6 +6,8 @@
 //! without a payload has no such field. With the id a service worker drops duplicates; by `until`, when the TTL is over, it knows what comes
 //! too late; with the token, and no other credential, it acknowledges. A notification's document has the three in its `data`.
 //!
+//! A payload loses the fields that the operator named ([`crate::strip`]) before.
+//!
 //! It follows from the delivery, its deadline and the stack's keys, so a retry carries the same bytes (after a rotation of keys, a new
 //! token). It shares the bytes of a web push with the producer's payload, so it is as short as possible.
 
@@ -19,6 +21,7 @@ use crate::ack;
 use crate::message::Message;
 use crate::notification::Added;
 use crate::payload::{MAX_WEB_PUSH_PLAINTEXT, Media, Payload};
+use crate::strip::StripFields;
 use crate::time::Deadline;
 
 /// The version of the envelope, by which a service worker recognises one.
@@ -49,7 +52,7 @@ fn with(overhead: usize) -> String {
 }
 
 impl<'a> Plaintext<'a> {
-    pub fn of(message: &'a Message, deadline: Deadline, keys: &TokenKeys) -> Self {
+    pub fn of(message: &'a Message, deadline: Deadline, keys: &TokenKeys, strip: &StripFields) -> Self {
         let token = message.acks.then(|| {
             keys.ack(&AckToken {
                 tenant: message.tenant.clone(),
@@ -63,11 +66,12 @@ impl<'a> Plaintext<'a> {
             let overhead = text.len() - message.payload.len();
             return Self::owned(text, overhead, "notification");
         }
+        let own = strip.without(&message.payload).map_or(Cow::Borrowed(&message.payload), Cow::Owned);
         if !message.acks {
-            return Self { bytes: Cow::Borrowed(&message.payload), overhead: 0, field: "payload" };
+            return Self { bytes: own, overhead: 0, field: "payload" };
         }
         let mut text = format!(r#"{{"redial":{VERSION},{added}"#).into_bytes();
-        let payload = as_json(&message.payload);
+        let payload = as_json(&own);
         if !payload.is_empty() {
             text.extend_from_slice(br#","payload":"#);
             text.extend_from_slice(&payload);
@@ -122,7 +126,7 @@ mod tests {
     }
 
     fn plaintext(message: &Message) -> Plaintext<'_> {
-        Plaintext::of(message, deadline(message), &token_keys())
+        Plaintext::of(message, deadline(message), &token_keys(), &StripFields::default())
     }
 
     #[test]
@@ -190,6 +194,19 @@ mod tests {
                 assert_eq!(plaintext.too_long().is_none(), fits, "{acks} {:?}", plaintext.too_long());
                 assert!(serde_json::from_slice::<serde_json::Value>(plaintext.as_payload().expose()).is_ok());
             }
+        }
+    }
+
+    #[test]
+    fn named_fields_are_left_out_and_leave_room() {
+        let strip = StripFields::parse("trace").expect("a name");
+        for (acks, expected) in [("false", r#"{"a":1}"#), ("true", r#","payload":{"a":1}}"#)] {
+            let long = "x".repeat(4000);
+            let message = message(&format!(r#","acks":{acks},"payload":{{"trace":"{long}", "a":1}}"#));
+            let plaintext = Plaintext::of(&message, deadline(&message), &token_keys(), &strip);
+            let text = String::from_utf8(plaintext.as_payload().expose().to_vec()).expect("JSON");
+            assert!(text.ends_with(expected), "{text}");
+            assert_eq!(plaintext.too_long(), None);
         }
     }
 

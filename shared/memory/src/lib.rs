@@ -39,6 +39,7 @@ use rand::rngs::StdRng;
 use redial_core::access::TokenKeys;
 use redial_core::endpoint::{HashKeys, PushHosts};
 use redial_core::route::WaitSettings;
+use redial_core::strip::StripFields;
 use redial_core::subscription::SpikeGuard;
 use redial_core::time::Timestamp;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
@@ -92,6 +93,7 @@ pub fn dispatch_settings() -> deliver::Settings {
         hash_keys: HashKeys::parse("k1:0123456789abcdef").expect("valid"),
         lease_margin: Duration::from_secs(10),
         token_keys: TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid"),
+        strip: StripFields::default(),
         switched_off_after: SWITCHED_OFF_AFTER,
         audience_pages: false,
         origin_lines: true,

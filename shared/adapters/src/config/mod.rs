@@ -10,6 +10,7 @@ use redial_core::endpoint::{Origin, PushHosts};
 use redial_core::quota;
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
+use redial_core::strip::StripFields;
 use redial_core::subscription::{SameEndpoint, SpikeGuard};
 use redial_core::wait::MAX_SHARDS;
 use redial_core::webhook;
@@ -57,6 +58,8 @@ pub struct DispatchConfig {
     pub origin_lines: bool,
     /// Which successes have a log line.
     pub success_logs: SuccessLogs,
+    /// What payloads of pushes lose before they are sealed.
+    pub strip: StripFields,
 }
 
 /// The HTTP API's configuration. The API faces the internet: it has no private VAPID key and no webhook key.
@@ -122,6 +125,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             audience_pages: read.switch("AUDIENCE_PAGES", false),
             origin_lines: read.switch("ORIGIN_LINES", true),
             success_logs: read.success_logs(),
+            strip: read.strip_fields(),
             // Last, because it has no default: the others have been read.
             vapid_subject: read.vapid_subject()?,
         })

@@ -9,6 +9,7 @@ use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::protection::Cooldowns;
 use redial_core::quota::{self, Limit};
 use redial_core::rate::Rate;
+use redial_core::strip::StripFields;
 use redial_core::subscription::SameEndpoint;
 use redial_core::webhook;
 use redial_engine::protection;
@@ -156,6 +157,17 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     pub(super) fn switched_off_after(&mut self) -> Duration {
         const YEAR: u64 = 365 * 86_400;
         self.seconds("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", webhook::SWITCHED_OFF_AFTER, 1, YEAR)
+    }
+
+    pub(super) fn strip_fields(&mut self) -> StripFields {
+        let fields = StripFields::parse(&self.optional("STRIP_PAYLOAD_FIELDS").unwrap_or_default());
+        fields.unwrap_or_else(|| {
+            let (most, longest) = (StripFields::MOST, StripFields::LONGEST);
+            self.problem(format!(
+                "STRIP_PAYLOAD_FIELDS must be at most {most} names of 1 to {longest} bytes with commas between them"
+            ));
+            StripFields::default()
+        })
     }
 
     /// In days; 0 is any time.

@@ -80,6 +80,7 @@ fn one_error_names_everything_missing_or_invalid_and_no_value() {
         ("EGRESS_CA_FILE", "/nowhere/ca.pem"),
         ("PUSH_HOSTS", "a_b"),
         ("EVENTS_QUEUE_ARN", "s3cret"),
+        ("STRIP_PAYLOAD_FIELDS", "s3cret,,"),
     ];
     has_all(read(&changes), &changes.map(|(name, _)| name));
     has_all(read(&changes), &["DLQ_URL is missing", "ENDPOINT_HASH_SECRET_ID"]);

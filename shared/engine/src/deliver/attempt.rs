@@ -149,7 +149,12 @@ impl<P: Ports> Worker<P> {
         let (outcome, verdict) = match job.recipient().expect("the gate lets nothing pass that has no target")
         {
             Recipient::WebPush(target) => {
-                let plaintext = Plaintext::of(&job.message, job.deadline, &self.settings.token_keys);
+                let plaintext = Plaintext::of(
+                    &job.message,
+                    job.deadline,
+                    &self.settings.token_keys,
+                    &self.settings.strip,
+                );
                 self.push(job, target, &plaintext, began, last_start).await?
             }
             Recipient::Webhook(target) => {

@@ -165,7 +165,8 @@ impl Job {
 
     pub(super) fn too_long(&self, settings: &Settings) -> Option<TooLong> {
         let message = self.message.as_long_as_a_recipient_s(settings.audience_pages);
-        let too_long = || Plaintext::of(&message, self.deadline, &settings.token_keys).too_long();
+        let too_long =
+            || Plaintext::of(&message, self.deadline, &settings.token_keys, &settings.strip).too_long();
         (self.channel == Channel::WebPush).then(too_long).flatten()
     }
 

@@ -16,6 +16,7 @@ use redial_core::endpoint::{HashKeys, Origin, PushHosts};
 use redial_core::gate::WAITED_OUT_INSIDE;
 use redial_core::queue::Outgoing;
 use redial_core::route::WaitSettings;
+use redial_core::strip::StripFields;
 use redial_core::time::Timestamp;
 
 /// How long the first outcome of a batch waits for the others before it is recorded.
@@ -44,6 +45,8 @@ pub struct Settings {
     pub lease_margin: Duration,
     /// What the tokens are made with by which browsers acknowledge.
     pub token_keys: TokenKeys,
+    /// What payloads of pushes lose before they are sealed.
+    pub strip: StripFields,
     /// How long a webhook's receiver may fail without one success.
     pub switched_off_after: Duration,
     /// Whether messages to audiences that are opened now are sent by the page.

@@ -7,6 +7,7 @@ use redial_core::ledger::State;
 use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
+use redial_core::strip::StripFields;
 use redial_core::subscription;
 use redial_memory::senders::{answered, answered_with};
 
@@ -229,4 +230,27 @@ fn a_rejection_with_400_is_counted_apart_from_other_failures() {
         let counted = [Metric::BadRequests, Metric::PermanentFailures].map(|metric| harness.count(metric));
         assert_eq!(counted, expected, "{whom:?}, {status}");
     }
+}
+
+#[test]
+fn pushes_lose_the_fields_that_the_operator_named_and_webhooks_keep_them() {
+    const PAYLOAD: &str = r#"{"title":"T", "trace":"s3cret"}"#;
+    let mut harness = Harness::new();
+    harness.worker.settings.strip = StripFields::parse("trace").expect("a name");
+    harness.subscribe("b");
+    harness.subscribe_hook("h");
+    for to in ["b", "h"] {
+        harness.produce(&format!(
+            r#"{{"tenant":"acme","id":"{to}","to":{{"subscription":"{to}"}},"payload":{PAYLOAD}}}"#
+        ));
+    }
+    harness.will_answer("b", vec![answered(503)]);
+    harness.run();
+    let state = harness.state();
+    let payloads: Vec<&[u8]> = state.sent.iter().map(|push| push.payload.as_slice()).collect();
+    assert_eq!(payloads, [br#"{"title":"T"}"#; 2], "at a retry, too");
+    assert_eq!(
+        state.webhooks.iter().map(|hook| hook.body.as_slice()).collect::<Vec<_>>(),
+        [PAYLOAD.as_bytes()]
+    );
 }
