@@ -123,7 +123,7 @@ impl Standing {
             return;
         }
         let count = match text("state").and_then(State::from_label) {
-            Some(State::Active) => {
+            Some(State::Active | State::Suspect) => {
                 Count { active: 1, flagged: u64::from(item.contains_key("flagged_at")), off: 0 }
             }
             Some(State::Gone | State::Quarantined | State::Disabled | State::Expired | State::Stale) => {

@@ -47,6 +47,7 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
             guard: config.guard,
             late_after: config.late_after,
             switched_off_after: config.switched_off_after,
+            suspect_apart: config.suspect_apart,
             stale_after: config.stale_after,
         },
         clock: System,

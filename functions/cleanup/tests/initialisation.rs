@@ -19,6 +19,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("SPIKE_SHARE", "1.5"),
         ("WAIT_LATE_SECONDS", VALUE),
         ("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", "0"),
+        ("SUSPECT_APART_SECONDS", "0"),
     ];
     names_what_is_bad(BOOTSTRAP, &own).await;
 }

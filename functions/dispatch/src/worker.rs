@@ -100,6 +100,8 @@ impl Dispatch {
                 token_keys,
                 strip: config.strip,
                 switched_off_after: config.switched_off_after,
+                suspects: config.suspects,
+                probed_every: config.probed_every,
                 audience_pages: config.audience_pages,
                 origin_lines: config.origin_lines,
             },

@@ -101,6 +101,9 @@ pub struct Reference {
     pub first_sent: i64,
     pub at: i64,
     pub retention_days: u16,
+    /// Whether other recipients failed alike, so that it says nothing about its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_failure: bool,
 }
 
 impl Reference {
@@ -131,6 +134,7 @@ impl Reference {
             first_sent: first_sent.as_ms(),
             at: now.as_ms(),
             retention_days: DEFAULT_RETENTION_DAYS,
+            shared_failure: false,
         }
     }
 

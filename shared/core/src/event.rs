@@ -1,7 +1,7 @@
 //! Events for producers.
 //!
-//! One event for each end of a delivery, for each first acknowledgement by its user, and for each subscription that is removed or
-//! switched off; at least once each. A delivery's event is durable before its message is acknowledged: if a worker dies in between, the
+//! One event for each end of a delivery, for each first acknowledgement by its user, and for each subscription that is removed,
+//! switched off, or becomes suspect; at least once each. A delivery's event is durable before its message is acknowledged: if a worker dies in between, the
 //! next one emits the same event again.
 
 use serde_json::{Value, json};
@@ -28,6 +28,10 @@ pub enum State {
     Quarantined,
     /// A webhook's subscription was switched off: its receiver answered 410, or failed for days.
     Disabled,
+    /// Its dead letters made a browser's subscription suspect.
+    Suspect,
+    /// A suspect subscription's push service accepted a message.
+    Verified,
 }
 
 impl State {
@@ -38,6 +42,8 @@ impl State {
             Self::Pruned => "pruned",
             Self::Quarantined => "quarantined",
             Self::Disabled => "disabled",
+            Self::Suspect => "suspect",
+            Self::Verified => "verified",
         }
     }
 }

@@ -38,6 +38,8 @@ labels! {
         SubscriptionsExpired = "SubscriptionsExpired",
         /// Subscriptions that were removed because their browsers were not seen for too long.
         SubscriptionsStale = "SubscriptionsStale",
+        /// Subscriptions that their dead letters made suspect.
+        SubscriptionsSuspect = "SubscriptionsSuspect",
         /// Subscriptions whose endpoint another one of their tenant has now.
         EndpointsReplaced = "EndpointsReplaced",
         /// Tenants' stored policies that were found invalid, and were not followed.

@@ -15,6 +15,8 @@ labels! {
         /// The browser said until when its subscription holds, and that time is over; or nothing was heard of it for too long.
         SubscriptionExpired = "subscription_expired",
         SubscriptionStale = "subscription_stale",
+        /// Its subscription is suspect, and the stack holds messages to such subscriptions.
+        SubscriptionSuspect = "subscription_suspect",
         /// Another subscription of the tenant has its endpoint now, or had it when the message to an audience was opened.
         EndpointReplaced = "endpoint_replaced",
         EndpointDisabled = "endpoint_disabled",

@@ -40,7 +40,7 @@ use redial_core::access::TokenKeys;
 use redial_core::endpoint::{HashKeys, PushHosts};
 use redial_core::route::WaitSettings;
 use redial_core::strip::StripFields;
-use redial_core::subscription::SpikeGuard;
+use redial_core::subscription::{SpikeGuard, Suspects, suspicion};
 use redial_core::time::Timestamp;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
 use redial_engine::deliver::{KnownBuckets, KnownLines};
@@ -95,6 +95,8 @@ pub fn dispatch_settings() -> deliver::Settings {
         token_keys: TokenKeys::new([("k1".to_owned(), [7; TokenKeys::KEY_BYTES])]).expect("valid"),
         strip: StripFields::default(),
         switched_off_after: SWITCHED_OFF_AFTER,
+        suspects: Suspects::Send,
+        probed_every: suspicion::PROBED_EVERY,
         audience_pages: false,
         origin_lines: true,
     }
@@ -106,6 +108,7 @@ pub fn cleanup_settings() -> cleanup::Settings {
         hash_keys: dispatch_settings().hash_keys,
         guard: SpikeGuard::default(),
         switched_off_after: SWITCHED_OFF_AFTER,
+        suspect_apart: suspicion::APART,
         late_after: cleanup::LATE_AFTER,
         stale_after: None,
     }

@@ -2,7 +2,8 @@
 
 use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::subscription::{self, Subscription};
+use redial_core::subscription::suspicion::Probe;
+use redial_core::subscription::{self, Doubts, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
@@ -53,11 +54,29 @@ impl Subscriptions for Memory {
         .await
     }
 
+    async fn probe(
+        &self,
+        probes: Vec<(SubscriptionUpdate, Probe, Timestamp)>,
+    ) -> Vec<Result<bool, PortError>> {
+        assert_distinct(probes.iter().map(|(update, ..)| &update.key));
+        self.effect_on_each("probe", probes, |state, (update, probe, before)| {
+            let is_due = |it: &&mut Subscription| {
+                let last = it.doubts.probe.as_ref();
+                it.state == subscription::State::Active
+                    && it.doubts.suspect_at.is_some()
+                    && last.is_none_or(|last| last.at <= before || last.delivery == probe.delivery)
+            };
+            meant(state, &update).filter(is_due).map(|it| it.doubts.probe = Some(probe)).is_some()
+        })
+        .await
+    }
+
     async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
         assert_distinct(updates.iter().map(|update| &update.key));
         self.effect_on_each("recovered", updates, |state, update| {
             if let Some(it) = meant(state, &update).filter(|it| it.state == subscription::State::Active) {
                 it.flagged_at = None;
+                it.doubts = Doubts::default();
                 it.health = Health::default();
             }
         })
@@ -103,6 +122,21 @@ impl SubscriptionHealth for Memory {
             if let Some(it) = meant(state, &update) {
                 it.flagged_at = Some(update.at);
             }
+        })
+        .await
+    }
+
+    async fn doubt(
+        &self,
+        update: SubscriptionUpdate,
+        before: &Doubts,
+        after: &Doubts,
+    ) -> Result<bool, PortError> {
+        self.effect("doubt", |state| {
+            let is_same = |it: &&mut Subscription| {
+                it.state == subscription::State::Active && it.doubts.last_at == before.last_at
+            };
+            meant(state, &update).filter(is_same).map(|it| it.doubts = after.clone()).is_some()
         })
         .await
     }

@@ -192,6 +192,7 @@ pub fn dead_letter(tenant: &str, id: &str, reason: &str, at: Timestamp) -> Refer
         first_sent: at.as_ms(),
         at: at.as_ms(),
         retention_days: 14,
+        shared_failure: false,
     }
 }
 

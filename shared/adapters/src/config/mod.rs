@@ -11,7 +11,7 @@ use redial_core::quota;
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
 use redial_core::strip::StripFields;
-use redial_core::subscription::{SameEndpoint, SpikeGuard};
+use redial_core::subscription::{SameEndpoint, SpikeGuard, Suspects, suspicion};
 use redial_core::wait::MAX_SHARDS;
 use redial_core::webhook;
 use redial_engine::cleanup;
@@ -49,6 +49,10 @@ pub struct DispatchConfig {
     pub protection: protection::Settings,
     /// How long a webhook's receiver may fail without one success before it is switched off.
     pub switched_off_after: Duration,
+    /// What happens to messages to suspect subscriptions.
+    pub suspects: Suspects,
+    /// How often a probe of one is let through, where they are held.
+    pub probed_every: Duration,
     pub quotas: quota::Limits,
     /// Whether the successes of an invocation are recorded in one item.
     pub records_together: bool,
@@ -89,6 +93,8 @@ pub struct CleanupConfig {
     pub late_after: Duration,
     /// How long a webhook's receiver may fail without one success before it is switched off.
     pub switched_off_after: Duration,
+    /// How far apart dead letters are that count against a browser's subscription.
+    pub suspect_apart: Duration,
     /// For how long nothing may be heard of a browser's subscription before it is removed; `None` for any time.
     pub stale_after: Option<Duration>,
 }
@@ -120,6 +126,8 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             lease_margin: read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900),
             protection: read.protection(),
             switched_off_after: read.switched_off_after(),
+            suspects: read.suspects(),
+            probed_every: read.seconds("SUSPECT_PROBE_SECONDS", suspicion::PROBED_EVERY, 1, 604_800),
             quotas: read.quotas(),
             records_together: read.switch("RECORD_TOGETHER", true),
             audience_pages: read.switch("AUDIENCE_PAGES", false),
@@ -160,6 +168,7 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
             },
             late_after: read.seconds("WAIT_LATE_SECONDS", cleanup::LATE_AFTER, 1, 86_400),
             switched_off_after: read.switched_off_after(),
+            suspect_apart: read.seconds("SUSPECT_APART_SECONDS", suspicion::APART, 1, 86_400),
             stale_after: read.stale_after(),
         })
     })

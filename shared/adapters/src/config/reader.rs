@@ -10,7 +10,7 @@ use redial_core::protection::Cooldowns;
 use redial_core::quota::{self, Limit};
 use redial_core::rate::Rate;
 use redial_core::strip::StripFields;
-use redial_core::subscription::SameEndpoint;
+use redial_core::subscription::{SameEndpoint, Suspects};
 use redial_core::webhook;
 use redial_engine::protection;
 use serde::{Deserialize, Serialize};
@@ -183,6 +183,15 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         read.unwrap_or_else(|| {
             self.problem("SAME_ENDPOINT must be `replace` or `refuse`");
             SameEndpoint::Replace
+        })
+    }
+
+    pub(super) fn suspects(&mut self) -> Suspects {
+        let text = self.optional("SUSPECT_SUBSCRIPTIONS");
+        let read = text.as_deref().map_or(Some(Suspects::Send), Suspects::from_label);
+        read.unwrap_or_else(|| {
+            self.problem("SUSPECT_SUBSCRIPTIONS must be `send` or `hold`");
+            Suspects::Send
         })
     }
 

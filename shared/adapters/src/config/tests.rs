@@ -101,6 +101,19 @@ fn successes_are_logged_as_one_of_three_words_says() {
 }
 
 #[test]
+fn suspect_subscriptions_are_sent_to_unless_they_are_to_be_held() {
+    let default = read(&[]).expect("complete");
+    assert_eq!((default.suspects, default.probed_every), (Suspects::Send, suspicion::PROBED_EVERY));
+    assert_eq!(read(&[("SUSPECT_SUBSCRIPTIONS", "hold")]).expect("valid").suspects, Suspects::Hold);
+    has_all(
+        read(&[("SUSPECT_SUBSCRIPTIONS", "s3cret")]),
+        &["SUSPECT_SUBSCRIPTIONS must be `send` or `hold`"],
+    );
+    has_all(read(&[("SUSPECT_PROBE_SECONDS", "0")]), &["SUSPECT_PROBE_SECONDS"]);
+    assert_eq!(cleanup(from(&complete())).expect("complete").suspect_apart, suspicion::APART);
+}
+
+#[test]
 fn numbers_and_switches_have_ranges() {
     for (name, good, bad, range) in [
         ("POLICY_CACHE_SECONDS", ["0", "60"], ["61", "-1", "1.5", "s3cret"], "0 to 60"),

@@ -197,6 +197,10 @@ impl DynamoSubscriptions {
                 None => removes.push(name),
             }
         }
+        // A browser that shows itself clears them. What an import leaves may have changed since it was read.
+        if !subscription.doubts.is_any() {
+            removes.extend(item::DOUBTS);
+        }
         After::Part { sets, removes }
     }
 }

@@ -11,13 +11,15 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::subscription::{State, Subscription};
+use redial_core::subscription::suspicion::Probe;
+use redial_core::subscription::{Doubts, State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
     PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
+use super::item::{DOUBTS, doubts};
 use super::transaction::{After, Met};
 use super::{DynamoSubscriptions, FAILING, item_key};
 use crate::retries::Patience;
@@ -25,7 +27,12 @@ use crate::table::all;
 use crate::table::attributes::{Item, Read, expiry, item, key, ms, n, s};
 
 /// The attributes that a success, or an operator, removes.
-const OF_FAILING: [&str; 4] = ["flagged_at", "failures", "failing_since", "failing_tenant"];
+const OF_FAILING: [&str; 10] = {
+    let [doubts, since, at, suspect, probe, probed] = DOUBTS;
+    let failing = ["flagged_at", "failures", "failing_since", "failing_tenant"];
+    let [flagged, failures, failing_since, tenant] = failing;
+    [flagged, failures, failing_since, tenant, doubts, since, at, suspect, probe, probed]
+};
 
 /// The partition of the windows that are open, in `control`.
 const WINDOWS: &str = "prune-windows";
@@ -56,9 +63,43 @@ impl DynamoSubscriptions {
     /// none of that key.
     pub async fn enable(&self, key: &SubscriptionKey, now: Timestamp) -> Result<bool, PortError> {
         let removes = OF_FAILING.join(", ");
-        let expression = format!("SET #state = :active, updated_at = :at REMOVE gone_at, {removes}");
+        let expression =
+            format!("SET #state = :active, updated_at = :at REMOVE gone_at, gone_confirmed_at, {removes}");
         let values = [(":active", s(State::Active.label())), (":at", ms(now))];
         self.table.update_if(item_key(key), &expression, "attribute_exists(endpoint)", values).await
+    }
+
+    /// Confirms of one in quarantine that it is gone: the next walk removes it. Answers whether it was the one meant. Once confirmed, nothing
+    /// changes it but another endpoint, or an operator who enables it.
+    pub async fn confirm_gone(&self, update: &SubscriptionUpdate) -> Result<bool, PortError> {
+        let expression = "SET #state = :gone, gone_at = :at, gone_confirmed_at = :at, updated_at = :at";
+        let condition = "endpoint = :endpoint AND #state = :quarantined";
+        let values = [
+            (":gone", s(State::Gone.label())),
+            (":quarantined", s(State::Quarantined.label())),
+            (":endpoint", s(update.endpoint.expose().as_str())),
+            (":at", ms(update.at)),
+        ];
+        self.table.update_if(item_key(&update.key), expression, condition, values).await
+    }
+
+    async fn let_probe_through(
+        &self,
+        update: &SubscriptionUpdate,
+        probe: &Probe,
+        before: Timestamp,
+    ) -> Result<bool, PortError> {
+        let expression = "SET probe_id = :id, probed_at = :at, updated_at = :at";
+        let condition = "endpoint = :endpoint AND #state = :active AND attribute_exists(suspect_at) \
+                         AND (attribute_not_exists(probed_at) OR probed_at <= :before OR probe_id = :id)";
+        let values = [
+            (":id", s(probe.delivery.as_str())),
+            (":at", ms(probe.at)),
+            (":before", ms(before)),
+            (":active", s(State::Active.label())),
+            (":endpoint", s(update.endpoint.expose().as_str())),
+        ];
+        self.table.update_if(item_key(&update.key), expression, condition, values).await
     }
 
     /// An update on the condition that the endpoint is unchanged.
@@ -134,11 +175,22 @@ impl Subscriptions for DynamoSubscriptions {
         let (mut gone, mut disabled) = (gone.into_iter(), disabled.into_iter());
         let answer = |(_, state): &(SubscriptionUpdate, State)| match state {
             State::Disabled => disabled.next(),
-            State::Active | State::Gone | State::Quarantined | State::Expired | State::Stale => {
-                gone.next().map(|done| done.map(|_| ()))
-            }
+            State::Active
+            | State::Suspect
+            | State::Gone
+            | State::Quarantined
+            | State::Expired
+            | State::Stale => gone.next().map(|done| done.map(|_| ())),
         };
         updates.iter().map(answer).map(|done| done.expect("every update was made")).collect()
+    }
+
+    async fn probe(
+        &self,
+        probes: Vec<(SubscriptionUpdate, Probe, Timestamp)>,
+    ) -> Vec<Result<bool, PortError>> {
+        join_all(probes.iter().map(|(update, probe, before)| self.let_probe_through(update, probe, *before)))
+            .await
     }
 
     async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
@@ -162,6 +214,35 @@ impl SubscriptionHealth for DynamoSubscriptions {
 
     async fn flag(&self, update: SubscriptionUpdate) -> Result<(), PortError> {
         self.update_one(update, |update| vec![("flagged_at", ms(update.at))], &[]).await.map(|_| ())
+    }
+
+    async fn doubt(
+        &self,
+        update: SubscriptionUpdate,
+        before: &Doubts,
+        after: &Doubts,
+    ) -> Result<bool, PortError> {
+        let mut values = item([
+            (":at", ms(update.at)),
+            (":active", s(State::Active.label())),
+            (":endpoint", s(update.endpoint.expose().as_str())),
+        ]);
+        let mut expression = "SET updated_at = :at".to_owned();
+        for (name, value) in doubts(after) {
+            expression.push_str(&format!(", {name} = :{name}"));
+            values.insert(format!(":{name}"), value);
+        }
+        let mut condition = "endpoint = :endpoint AND #state = :active AND ".to_owned();
+        match before.last_at {
+            Some(last_at) => {
+                values.insert(":before".to_owned(), ms(last_at));
+                condition.push_str("doubted_at = :before");
+            }
+            None => condition.push_str("attribute_not_exists(doubted_at)"),
+        }
+        let update = self.table.update(item_key(&update.key), expression, []);
+        let update = update.condition_expression(condition).set_expression_attribute_values(Some(values));
+        Ok(self.table.send(update).await?.is_done())
     }
 
     async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {

@@ -11,6 +11,10 @@
 //! | `moved_at` | web push | when another endpoint was last submitted for it |
 //! | `authorized_at` | web push | when a sender last decided on it; 0.1.0 wrote none |
 //! | `ends_at`, `took_over_at` | web push | from when on its browser does not hold it; when it got another subscription's endpoint |
+//! | `doubts`, `doubted_since`, `doubted_at` | web push | how many dead letters count against it, and when the first and the last came |
+//! | `suspect_at` | web push | when they made it suspect: its `state` stays `active` |
+//! | `probe_id`, `probed_at` | web push | the delivery that was let through last while it was suspect and held, and when |
+//! | `gone_confirmed_at` | web push | when an operator confirmed of one in quarantine that it is gone |
 //! | `holds` | web push | that the row of its endpoint names it (see `holder`) |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
@@ -29,18 +33,19 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
 use redial_core::delivery_options::EventType;
 use redial_core::endpoint::{Endpoint, EndpointHash, Origin};
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant, VapidKeyId};
+use redial_core::identity::{DeliveryId, SubscriptionId, SubscriptionKey, Tenant, VapidKeyId};
 use redial_core::policy::{Policy, catalogue, parse, stored};
 use redial_core::push_target::{PushKeys, PushTarget};
 use redial_core::rate::Rate;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Consent, State, Subscription, Terms};
+use redial_core::subscription::suspicion::Probe;
+use redial_core::subscription::{Consent, Doubts, State, Subscription, Terms};
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{Health, Permitted, WebhookTarget};
 use redial_engine::ports::{Found, PortError};
 
-use crate::table::attributes::{self, Item, Read, expiry, ms, s};
+use crate::table::attributes::{self, Item, Read, expiry, ms, n, s};
 use crate::webhook_keys::WebhookKeys;
 use crate::{aws_error, telemetry};
 
@@ -82,6 +87,8 @@ pub(super) fn write<'k>(
             add("authorized_at", subscription.authorized_at.map(ms));
             add("ends_at", subscription.ends_at.map(ms));
             add("took_over_at", subscription.took_over_at.map(ms));
+            add("gone_confirmed_at", subscription.gone_confirmed_at.map(ms));
+            doubts(&subscription.doubts).into_iter().for_each(|(name, value)| add(name, Some(value)));
             let tags: Vec<AttributeValue> = subscription.tags.iter().map(|tag| s(tag.as_str())).collect();
             add("tags", (!tags.is_empty()).then_some(AttributeValue::L(tags)));
             if let Some(Consent { at, prompt_version, action, origin }) = &subscription.consent {
@@ -139,6 +146,7 @@ pub(super) fn read<'k>(
         recipient,
         state: State::from_label(item.text("state")?)?,
         flagged_at: item.time("flagged_at"),
+        doubts: read_doubts(item),
         health: Health {
             failures: item.number("failures").unwrap_or(0),
             failing_since: item.time("failing_since"),
@@ -152,7 +160,41 @@ pub(super) fn read<'k>(
         authorized_at: item.time("authorized_at"),
         ends_at: item.time("ends_at"),
         took_over_at: item.time("took_over_at"),
+        gone_confirmed_at: item.time("gone_confirmed_at"),
     }))
+}
+
+/// The attributes of what dead letters say against it.
+pub(super) const DOUBTS: [&str; 6] =
+    ["doubts", "doubted_since", "doubted_at", "suspect_at", "probe_id", "probed_at"];
+
+/// Those of [`DOUBTS`] that have a value.
+pub(super) fn doubts(doubts: &Doubts) -> Vec<(&'static str, AttributeValue)> {
+    let Doubts { count, since, last_at, suspect_at, probe } = doubts;
+    let [of_count, of_since, of_last, of_suspect, of_id, of_probe] = DOUBTS;
+    let values = [
+        (of_count, (*count > 0).then(|| n(*count))),
+        (of_since, since.map(ms)),
+        (of_last, last_at.map(ms)),
+        (of_suspect, suspect_at.map(ms)),
+        (of_id, probe.as_ref().map(|probe| s(probe.delivery.as_str()))),
+        (of_probe, probe.as_ref().map(|probe| ms(probe.at))),
+    ];
+    values.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn read_doubts(item: &Item) -> Doubts {
+    let probe = || {
+        let delivery = DeliveryId::parse(item.text("probe_id")?)?;
+        Some(Probe { delivery, at: item.time("probed_at")? })
+    };
+    Doubts {
+        count: item.number("doubts").unwrap_or(0),
+        since: item.time("doubted_since"),
+        last_at: item.time("doubted_at"),
+        suspect_at: item.time("suspect_at"),
+        probe: probe(),
+    }
 }
 
 /// `hash`: of its endpoint; an operator's tool, which does not have the keys of hashes, leaves none.

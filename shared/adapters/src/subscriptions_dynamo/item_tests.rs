@@ -96,10 +96,21 @@ fn a_browser_s_subscription_reads_back() {
         authorized_at: Some(stored_at()),
         ends_at: Some(stored_at()),
         took_over_at: Some(stored_at()),
+        gone_confirmed_at: Some(stored_at()),
+        doubts: Doubts {
+            count: 3,
+            since: Some(stored_at()),
+            last_at: Some(stored_at()),
+            suspect_at: Some(stored_at()),
+            probe: Some(Probe { delivery: DeliveryId::parse("m1").expect("valid"), at: stored_at() }),
+        },
         ..browser()
     };
     let mut item = written(&full);
     assert_eq!(reread(&item), Some(full.clone()));
+    // A release that knows no suspects goes on sending.
+    assert_eq!(item.text("state"), Some("active"));
+    assert!(DOUBTS.iter().all(|name| item.contains_key(*name)));
     assert_eq!(item["tags"], AttributeValue::L(vec![s("news"), s("sport")]));
     // A consent without one of its parts is none.
     item.remove("consent_action");

@@ -21,6 +21,7 @@ pub mod line;
 pub mod origin;
 pub mod pace;
 pub mod patience;
+pub mod peers;
 pub mod spread;
 pub mod token_bucket;
 pub mod votes;

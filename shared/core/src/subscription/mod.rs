@@ -9,6 +9,7 @@ pub mod document;
 mod permit;
 mod renewal;
 pub mod same_endpoint;
+pub mod suspicion;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,12 +30,15 @@ pub use self::document::Document;
 pub use self::permit::Permit;
 pub use self::renewal::{Decision, Renewal};
 pub use self::same_endpoint::{Rival, SameEndpoint};
+pub use self::suspicion::{Doubts, Suspects};
 
 pub const NOT_FOUND_CONFIRMED_AFTER: Duration = Duration::from_secs(3600);
 
 labels! {
     pub enum State {
         Active = "active",
+        /// Its dead letters say that its endpoint does not work: verified by the next success. It is stored as active, and derived.
+        Suspect = "suspect",
         /// Its endpoint is gone: nothing is sent, and it will be removed.
         Gone = "gone",
         /// Its endpoint went with an unusual number of others: nothing is sent, and an operator decides.
@@ -55,6 +59,8 @@ pub struct Subscription {
     pub state: State,
     /// When a 404 flagged it, if no success came since; of web push.
     pub flagged_at: Option<Timestamp>,
+    /// What its dead letters say against it; of web push.
+    pub doubts: Doubts,
     pub health: Health,
     pub terms: Terms,
     /// Of web push, where it is known.
@@ -74,6 +80,8 @@ pub struct Subscription {
     pub ends_at: Option<Timestamp>,
     /// When it last got an endpoint that another subscription of the tenant had; of web push.
     pub took_over_at: Option<Timestamp>,
+    /// When an operator confirmed of one in quarantine that it is gone; of web push.
+    pub gone_confirmed_at: Option<Timestamp>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -92,6 +100,7 @@ impl Subscription {
             recipient,
             state: State::Active,
             flagged_at: None,
+            doubts: Doubts::default(),
             health: Health::default(),
             terms: Terms::default(),
             consent: None,
@@ -102,20 +111,31 @@ impl Subscription {
             authorized_at: None,
             ends_at: None,
             took_over_at: None,
+            gone_confirmed_at: None,
         }
     }
 
-    /// Its state, which time alone may have changed.
+    /// Its state, which time alone may have changed, or its dead letters.
     pub fn state_at(&self, now: Timestamp) -> State {
-        let is_over = self.ends_at.is_some_and(|ends_at| ends_at <= now);
-        if self.state == State::Active && is_over { State::Expired } else { self.state }
+        if self.state != State::Active {
+            self.state
+        } else if self.ends_at.is_some_and(|ends_at| ends_at <= now) {
+            State::Expired
+        } else if self.doubts.suspect_at.is_some() {
+            State::Suspect
+        } else {
+            State::Active
+        }
     }
 
     /// Where a message with these headers of its own goes, or why it cannot be sent there.
     pub fn destination(&self, headers: &CustomHeaders, now: Timestamp) -> Result<&Recipient, Reason> {
         match self.state_at(now) {
-            State::Active if !headers.are_permitted(&self.terms.permitted) => Err(Reason::HeaderNotPermitted),
-            State::Active => Ok(&self.recipient),
+            State::Active | State::Suspect if !headers.are_permitted(&self.terms.permitted) => {
+                Err(Reason::HeaderNotPermitted)
+            }
+            // Whether a suspect one is held is the stack's to say.
+            State::Active | State::Suspect => Ok(&self.recipient),
             State::Gone | State::Quarantined => Err(Reason::SubscriptionOff),
             State::Disabled => Err(Reason::EndpointDisabled),
             State::Expired => Err(Reason::SubscriptionExpired),
@@ -147,8 +167,8 @@ impl Subscription {
         };
         match self.state_at(now) {
             ended @ (State::Expired | State::Stale) => Some(ended),
-            State::Active if is_stale() => Some(State::Stale),
-            State::Active | State::Gone | State::Quarantined | State::Disabled => None,
+            State::Active | State::Suspect if is_stale() => Some(State::Stale),
+            State::Active | State::Suspect | State::Gone | State::Quarantined | State::Disabled => None,
         }
     }
 

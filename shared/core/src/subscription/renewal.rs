@@ -5,16 +5,17 @@
 //! | nothing, or a tombstone | with consent | a new one, active |
 //! | nothing, or a tombstone | without consent | nothing: a new one needs consent |
 //! | anything | with a token of an earlier one | nothing: the token has ended (see [`Permit`]) |
-//! | one with the same endpoint | either | new keys, consent and tags; state, flag and health stay |
+//! | one with the same endpoint | either | new keys, consent and tags; state, flag and health stay; suspect no longer, if its browser submitted it |
 //! | one with another endpoint | either | the new one, active and unflagged; `created_at` stays |
 //! | one that time alone has ended | either | the new one, active; `created_at` stays |
 //! | one of another id has the endpoint | either | as [`SameEndpoint`] says |
 //! | a webhook's | either | nothing: its id is taken |
 //!
 //! State and flag come from the push service: a 404 or a 410 for the endpoint. A page that submits the same endpoint again does not
-//! change them, because the browser does not know of either. Only a new endpoint does.
+//! change them, because the browser does not know of either. Only a new endpoint does. What dead letters say against it is
+//! forgotten, unless it was imported: the browser has just shown that it is there.
 
-use super::{Permit, Rival, SameEndpoint, State, Subscription, document::Document};
+use super::{Doubts, Permit, Rival, SameEndpoint, State, Subscription, document::Document};
 use crate::identity::SubscriptionKey;
 use crate::push_target::PushTarget;
 use crate::recipient::Recipient;
@@ -115,6 +116,7 @@ impl Renewal {
             if goes_on { before.clone() } else { Subscription::new(self.key.clone(), recipient.clone()) };
         let after = Subscription {
             recipient,
+            doubts: if self.seen_at.is_some() { Doubts::default() } else { of.doubts.clone() },
             consent: consent.clone().or_else(|| before.consent.clone()),
             tags: tags.clone().unwrap_or_else(|| before.tags.clone()),
             last_seen_at: self.seen_at.or(before.last_seen_at),

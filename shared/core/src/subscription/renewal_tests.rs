@@ -70,6 +70,20 @@ fn the_same_endpoint_keeps_its_state_and_what_was_not_submitted() {
 }
 
 #[test]
+fn a_browser_that_submits_a_suspect_subscription_clears_it() {
+    let doubts = Doubts { count: 3, suspect_at: Some(at(50)), ..Doubts::default() };
+    let suspect = Subscription { state: State::Active, doubts: doubts.clone(), ..stored() };
+    assert_eq!(suspect.state_at(at(60)), State::Suspect);
+    for (seen_at, expected) in [(Some(at(100)), Doubts::default()), (None, doubts)] {
+        let renewal = Renewal { seen_at, ..renewal(A, None, None) };
+        let Decision::Stays(after) = renewal.decide_alone(Some(&suspect), None, at(200)) else {
+            panic!("it stays")
+        };
+        assert_eq!(after.doubts, expected, "{seen_at:?}");
+    }
+}
+
+#[test]
 fn another_endpoint_is_active_whatever_the_state_before() {
     let decision = renewal(B, None, None).decide_alone(Some(&stored()), None, at(200));
     let Decision::Moves(after) = decision else { panic!("it moves") };

@@ -41,7 +41,9 @@ impl SameEndpoint {
     /// Whether the endpoint stays the rival's. What is sent nothing does not need it.
     pub fn refuses(self, rival: &Rival, now: Timestamp) -> bool {
         match (self, rival) {
-            (Self::Refuse, Rival::Stored(stored)) => stored.state_at(now) == State::Active,
+            (Self::Refuse, Rival::Stored(stored)) => {
+                matches!(stored.state_at(now), State::Active | State::Suspect)
+            }
             (Self::Refuse, Rival::Former) | (Self::Replace, _) => false,
         }
     }

@@ -9,14 +9,18 @@ use redial_core::event::{Event, State as Announced};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::metric::Metric;
 use redial_core::reason::Reason;
-use redial_core::subscription::{NotFound, State, Subscription};
+use redial_core::recipient::Recipient;
+use redial_core::subscription::{NotFound, State, Subscription, suspicion};
 use redial_core::time::Timestamp;
 
+/// How often counting a dead letter starts over while others change the subscription.
+const DOUBTED_AT_MOST: usize = 4;
+
 impl<P: Ports> Worker<P> {
-    /// Verifies an endpoint that is gone; switches off a webhook's receiver that has failed for days without one success.
+    /// Verifies an endpoint that is gone; counts a dead letter against its browser's subscription; switches off a webhook's receiver that has failed for days without one success.
     pub(super) async fn follow_up(&self, reference: &Reference, now: Timestamp) -> Result<(), PortError> {
         let is_webhook = Channel::from_label(&reference.channel) == Some(Channel::Webhook);
-        if reference.kind == Kind::Failed && !is_webhook {
+        if reference.kind == Kind::Failed && !is_webhook && !counts(reference) {
             return Ok(());
         }
         let Some((key, hash)) = about(reference) else { return Ok(()) };
@@ -26,7 +30,8 @@ impl<P: Ports> Worker<P> {
             return Ok(());
         }
         match reference.kind {
-            Kind::Failed => self.give_up(&subscription, reference, now).await,
+            Kind::Failed if is_webhook => self.give_up(&subscription, reference, now).await,
+            Kind::Failed => self.doubt(subscription, reference, now).await,
             Kind::Gone | Kind::NotFound => self.verify(subscription, hash, reference, now).await,
         }
     }
@@ -58,6 +63,48 @@ impl<P: Ports> Worker<P> {
         self.subscriptions.mark_gone(update).await
     }
 
+    /// Counts a dead letter, and announces a subscription that it makes suspect.
+    async fn doubt(
+        &self,
+        mut subscription: Subscription,
+        reference: &Reference,
+        now: Timestamp,
+    ) -> Result<(), PortError> {
+        let at = Timestamp::from_ms(reference.at);
+        for _ in 0..DOUBTED_AT_MOST {
+            let is_push = matches!(subscription.recipient, Recipient::WebPush(_));
+            // A browser that has submitted it since has shown that it is there.
+            let is_older = subscription.last_seen_at.is_some_and(|seen| seen > at);
+            if !is_push || is_older || subscription.state != State::Active {
+                return Ok(());
+            }
+            // By this very dead letter: who died over it before may not have announced it.
+            let mut is_suspect = subscription.doubts.suspect_at == Some(at);
+            if !is_suspect {
+                let before = &subscription.doubts;
+                let Some(after) = before.with(at, self.settings.suspect_apart) else { return Ok(()) };
+                if !self.subscriptions.doubt(update(&subscription, now), before, &after).await? {
+                    let endpoint = subscription.recipient.endpoint().clone();
+                    let stored = self.subscriptions.get(&subscription.key).await?;
+                    let Some(stored) = stored.filter(|it| *it.recipient.endpoint() == endpoint) else {
+                        return Ok(());
+                    };
+                    subscription = stored;
+                    continue;
+                }
+                is_suspect = after.suspect_at.is_some();
+                self.telemetry.count(Metric::SubscriptionsSuspect, u64::from(is_suspect));
+            }
+            if is_suspect {
+                let event =
+                    Event::of_subscription(&subscription.key, Announced::Suspect, reference.reason(), now);
+                self.announce(event).await?;
+            }
+            return Ok(());
+        }
+        Err(PortError { operation: "doubt", code: "Contention".to_owned(), throttled: false })
+    }
+
     async fn give_up(
         &self,
         subscription: &Subscription,
@@ -84,6 +131,12 @@ impl<P: Ports> Worker<P> {
 fn update(subscription: &Subscription, at: Timestamp) -> SubscriptionUpdate {
     let endpoint = subscription.recipient.endpoint().clone();
     SubscriptionUpdate { key: subscription.key.clone(), endpoint, at }
+}
+
+/// Whether it says anything about a browser's endpoint.
+fn counts(reference: &Reference) -> bool {
+    let counts = |reason| suspicion::counts(reason, reference.status);
+    !reference.shared_failure && reference.reason().is_some_and(counts)
 }
 
 fn about(reference: &Reference) -> Option<(SubscriptionKey, EndpointHash)> {

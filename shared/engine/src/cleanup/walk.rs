@@ -1,4 +1,5 @@
-//! The walk over all subscriptions, once a day: it ends those that time alone ends, and records whose the endpoints are that an earlier release
+//! The walk over all subscriptions, once a day: it ends those that time alone ends, removes those in
+//! quarantine of which an operator said that they are gone, and records whose the endpoints are that an earlier release
 //! stored.
 //!
 //! A subscription is first switched off, then announced, then removed: what dies in between is found again by the next walk, in its state.
@@ -55,6 +56,10 @@ impl<P: Ports> Worker<P> {
         let Walked { subscription: found, has_its_endpoint } = walked;
         let now = clock.now();
         let is_browser = matches!(found.recipient, Recipient::WebPush(_));
+        // An operator decided what the windows of endpoints that turned gone had left open.
+        if found.state == State::Gone && found.gone_confirmed_at.is_some() {
+            return self.remove_ended(&found, Reason::Gone, &mut swept.pruned).await;
+        }
         match found.ended_by_time(settings.stale_after, now) {
             // Another subscription has got its endpoint, and this one was not removed yet.
             Some(State::Stale) if found.state == State::Stale && !has_its_endpoint => {

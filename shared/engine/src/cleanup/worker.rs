@@ -23,6 +23,8 @@ pub struct Settings {
     pub guard: SpikeGuard,
     /// How long a webhook's receiver may fail without one success.
     pub switched_off_after: Duration,
+    /// How far apart dead letters are that count against a browser's subscription.
+    pub suspect_apart: Duration,
     /// For how long nothing may be heard of a browser's subscription; `None` for any time.
     pub stale_after: Option<Duration>,
     /// How late a bucket of waits may be before the sweep releases it.

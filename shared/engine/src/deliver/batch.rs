@@ -223,6 +223,7 @@ pub(super) fn job(
         target,
         endpoint_hash,
         flagged: false,
+        is_suspect: false,
         health: Health::default(),
         terms,
         chosen,

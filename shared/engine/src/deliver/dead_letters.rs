@@ -48,15 +48,19 @@ impl DeadLetter {
         Self::new(job, key, Reason::IdConflict, &Facts::default(), None, now)
     }
 
-    /// That of a delivery that failed; `detail` is what to say where its attempt says nothing.
+    /// That of a delivery that failed at `at`; `detail` is what to say where its attempt says nothing.
     pub(super) fn of_failed(
         job: &Job,
         reason: Reason,
         facts: &Facts,
         detail: Option<String>,
+        at: Timestamp,
         now: Timestamp,
     ) -> Self {
-        Self::new(job, own_key(job), reason, facts, detail, now)
+        let mut failed = Self::new(job, own_key(job), reason, facts, detail, now);
+        // Handed off again hours later it names the same time: it counts once against its subscription.
+        failed.reference.at = at.as_ms();
+        failed
     }
 
     /// The body is the message as it travels, with its lane; absent once its TTL is over, and without a TTL once its description is.
@@ -79,6 +83,12 @@ impl DeadLetter {
 }
 
 impl DeadLetter {
+    /// Whether others failed alike; what a subscription's keys are not good for is its own failure.
+    pub(super) fn noting(mut self, is_shared: bool) -> Self {
+        self.reference.shared_failure = is_shared && self.reason != Reason::BadSubscriptionKey;
+        self
+    }
+
     /// `None` for a body that names none.
     pub(super) fn tenant(&self) -> Option<Tenant> {
         Tenant::parse(&self.reference.tenant)

@@ -37,7 +37,13 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    pub(super) fn of(ready: Vec<Planned>, settings: &Settings, now: Timestamp) -> Self {
+    /// `is_shared`: whether a job's failure is everybody's.
+    pub(super) fn of(
+        ready: Vec<Planned>,
+        settings: &Settings,
+        now: Timestamp,
+        is_shared: impl Fn(&Job) -> bool,
+    ) -> Self {
         let mut effects = Self::default();
         for Planned { mut job, plan, facts, at } in ready {
             match plan {
@@ -53,7 +59,8 @@ impl Effects {
                         (reason == Reason::PayloadTooLarge).then(|| job.too_long(settings)).flatten();
                     let of_quota = (reason == Reason::QuotaExceeded).then(|| Quota::Parked.noun().to_owned());
                     let detail = too_long.map(|too_long| too_long.to_string()).or(of_quota);
-                    effects.dead_letters.push(DeadLetter::of_failed(&job, reason, &facts, detail, now));
+                    let failed = DeadLetter::of_failed(&job, reason, &facts, detail, at, now);
+                    effects.dead_letters.push(failed.noting(is_shared(&job)));
                 }
                 Plan::Retry { not_before, reason, .. } => {
                     job.lane = lane_of_retry(job.lane, job.channel, reason, facts.not_sent);

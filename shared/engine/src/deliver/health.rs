@@ -249,7 +249,7 @@ impl Shared {
 }
 
 /// The change of a job's subscription at `at`, if the message names one and it is known where that leads.
-fn update(job: &Job, at: Timestamp) -> Option<SubscriptionUpdate> {
+pub(super) fn update(job: &Job, at: Timestamp) -> Option<SubscriptionUpdate> {
     let endpoint = job.recipient()?.endpoint().clone();
     Some(SubscriptionUpdate { key: job.subscription_key()?, endpoint, at })
 }

@@ -17,10 +17,11 @@ use redial_core::plaintext::{Plaintext, TooLong};
 use redial_core::policy::{Chosen, Policy, Source, TenantPolicies};
 use redial_core::protection::Whose;
 use redial_core::protection::patience::Patience;
+use redial_core::protection::peers::Peer;
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Subscription, Terms};
+use redial_core::subscription::{State, Subscription, Terms};
 use redial_core::time::{Deadline, Timestamp};
 use redial_core::webhook::Health;
 
@@ -42,7 +43,9 @@ pub(super) struct Job {
     /// Whom it goes to, or why it cannot be sent there. A stored subscription is unknown until it is loaded.
     pub(super) target: Result<Box<Recipient>, Reason>,
     pub(super) endpoint_hash: Option<EndpointHash>,
+    /// Whether a 404 or dead letters stand against its subscription.
     pub(super) flagged: bool,
+    pub(super) is_suspect: bool,
     /// How its webhook's receiver has answered recently.
     pub(super) health: Health,
     /// What was agreed with that receiver.
@@ -105,6 +108,12 @@ impl Job {
         self.target.as_deref().ok()
     }
 
+    /// How its push is compared with others.
+    pub(super) fn peer(&self) -> Option<Peer> {
+        let Recipient::WebPush(target) = self.recipient()? else { return None };
+        Some(Peer::of(&self.message.tenant, &target.endpoint, target.vapid_key_id.as_ref()))
+    }
+
     pub(super) fn resolve(&mut self, subscription: Option<&Subscription>, keys: &HashKeys, now: Timestamp) {
         let Some(subscription) = subscription else {
             self.target = Err(Reason::SubscriptionUnknown);
@@ -113,7 +122,8 @@ impl Job {
         self.channel = subscription.recipient.channel();
         self.deadline = self.message.deadline(self.channel, self.travel.first_sent);
         self.endpoint_hash = Some(keys.endpoint(subscription.recipient.endpoint()));
-        self.flagged = subscription.flagged_at.is_some();
+        self.flagged = subscription.flagged_at.is_some() || subscription.doubts.is_any();
+        self.is_suspect = subscription.state_at(now) == State::Suspect;
         self.health = subscription.health;
         self.terms = subscription.terms.clone();
         self.target = match self.opened_at {

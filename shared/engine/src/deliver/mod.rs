@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `batch` | jobs, releases, parts and pages of audiences, bodies that are no messages |
 //! | `resolve` | jobs with their recipients and policies |
+//! | `suspects` | jobs that are not held because their subscriptions are suspect |
 //! | `record` | outcomes that messages carry, on the ledger |
 //! | `job`, `admit` | what the gates and the protection of origins let through |
 //! | `erasures` | jobs without those whose subscription was erased |
@@ -49,6 +50,7 @@ mod rarely;
 mod record;
 mod resolve;
 mod shards;
+mod suspects;
 mod turns;
 mod visibility;
 mod waits;
@@ -250,6 +252,7 @@ impl<P: Ports> Worker<P> {
 
     /// Records and hands off a wave, and meanwhile learns what it saw of the origins.
     async fn finish(&self, invocation: &Invocation, wave: Vec<Finished>) -> Acknowledgements {
+        self.note_peers(&wave, self.system.now());
         let seen = wave.iter().filter_map(|finished| finished.seen.clone()).collect();
         let recorded = async {
             let mut all = Acknowledgements::default();
@@ -267,8 +270,9 @@ impl<P: Ports> Worker<P> {
         let now = self.system.now();
         let ready = self.count_failures(ready, now, &mut all).await;
         let ready = self.disable(ready, now, &mut all).await;
+        let ready = self.announce_verified(ready, &mut all).await;
         let (ready, erased) = self.erased_refs(ready, &mut all).await;
-        let mut effects = Effects::of(ready, &self.settings, now);
+        let mut effects = Effects::of(ready, &self.settings, now, |job| self.is_shared_failure(job, now));
         effects.store_nothing_of(&erased);
         effects.done.into_iter().for_each(|place| all.acknowledged(place));
         let (recovered, gone, opened, dead_letters, queued, parked, lined_up) = futures_util::join!(

@@ -332,6 +332,7 @@ impl<P: Ports> Worker<P> {
     }
 
     async fn record_outcomes(&self, invocation: &Invocation, held: &mut Held<'_>, outcomes: Vec<Finished>) {
+        self.note_peers(&outcomes, self.system.now());
         let seen = outcomes.iter().filter_map(|finished| finished.seen.clone()).collect();
         futures_util::join!(self.learn(seen), self.record_and_hand_off(invocation, held, outcomes));
     }

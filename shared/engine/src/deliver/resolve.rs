@@ -44,6 +44,11 @@ impl<P: Ports> Worker<P> {
                 false
             }
         });
+        let doubts = |key: &SubscriptionKey| {
+            let found = targets.get(key).and_then(|found| found.as_ref().ok()?.as_ref());
+            found.map(|subscription| &subscription.doubts)
+        };
+        self.hold_suspects(&mut jobs, doubts, now, acknowledgements).await;
         jobs
     }
 

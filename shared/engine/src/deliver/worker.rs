@@ -17,6 +17,7 @@ use redial_core::gate::WAITED_OUT_INSIDE;
 use redial_core::queue::Outgoing;
 use redial_core::route::WaitSettings;
 use redial_core::strip::StripFields;
+use redial_core::subscription::Suspects;
 use redial_core::time::Timestamp;
 
 /// How long the first outcome of a batch waits for the others before it is recorded.
@@ -49,6 +50,10 @@ pub struct Settings {
     pub strip: StripFields,
     /// How long a webhook's receiver may fail without one success.
     pub switched_off_after: Duration,
+    /// What happens to messages to suspect subscriptions.
+    pub suspects: Suspects,
+    /// How often a probe of one is let through, where they are held.
+    pub probed_every: Duration,
     /// Whether messages to audiences that are opened now are sent by the page.
     pub audience_pages: bool,
     /// Whether what an open breaker holds back waits in its origin's line.

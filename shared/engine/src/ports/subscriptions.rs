@@ -4,7 +4,8 @@ use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
 use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
-use redial_core::subscription::{Permit, Renewal, SameEndpoint, State, Subscription};
+use redial_core::subscription::suspicion::Probe;
+use redial_core::subscription::{Doubts, Permit, Renewal, SameEndpoint, State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 
@@ -25,7 +26,11 @@ pub trait Subscriptions: Send + Sync {
     /// off already stays as it is. Keys are distinct.
     fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> impl Answers<()>;
 
-    /// Forgets the flag of a 404 and the failures of these: they were sent to. Keys are distinct.
+    /// Lets a probe of each of these suspect subscriptions through, unless another one was let through after the second time. Answers of
+    /// each whether it was. Keys are distinct.
+    fn probe(&self, probes: Vec<(SubscriptionUpdate, Probe, Timestamp)>) -> impl Answers<bool>;
+
+    /// Forgets the flag of a 404, the dead letters and the failures of these: they were sent to. Keys are distinct.
     fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> impl Answers<()>;
 
     /// Adds so many failures to the health of these. Keys are distinct.
@@ -58,6 +63,10 @@ pub trait SubscriptionHealth: Send + Sync {
 
     /// Flags it for health verification.
     fn flag(&self, update: SubscriptionUpdate) -> impl Answer<()>;
+
+    /// Stores what dead letters say against a browser's active subscription, in the place of what they said before. Answers whether it was
+    /// the one meant, and nothing had changed meanwhile.
+    fn doubt(&self, update: SubscriptionUpdate, before: &Doubts, after: &Doubts) -> impl Answer<bool>;
 
     /// Gives up a webhook's receiver, if its health is still this. Answers whether it was the one meant.
     fn disable(&self, update: SubscriptionUpdate, health: Health) -> impl Answer<bool>;

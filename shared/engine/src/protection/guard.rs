@@ -13,6 +13,7 @@ use redial_core::protection::count::{Count, Window};
 use redial_core::protection::hanging::{Hold, Kind};
 use redial_core::protection::origin::OriginState;
 use redial_core::protection::patience::Last;
+use redial_core::protection::peers::{Peer, Peers};
 use redial_core::protection::spread::Recent;
 use redial_core::protection::token_bucket::{Block, TokenBucket};
 use redial_core::protection::{AtOrigin, Circuit, Counted};
@@ -89,6 +90,8 @@ pub(super) struct Known {
     failed_again: HashMap<SubscriptionKey, Window>,
     /// Whose attempts hung.
     pub(super) holds: HashMap<Tenant, BTreeMap<Kind, Hold>>,
+    /// How its last pushes fared.
+    peers: Peers,
 }
 
 /// What it knows of an origin, or of one recipient there.
@@ -163,6 +166,17 @@ impl Guard {
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how these pushes fared.
+    pub fn note_peers(&self, pushes: impl IntoIterator<Item = (Peer, bool)>, now: Timestamp) {
+        let peers = &mut self.known().peers;
+        pushes.into_iter().for_each(|(peer, is_accepted)| peers.note(peer, is_accepted, now));
+    }
+
+    /// Whether others failed like this one.
+    pub fn fail_alike(&self, peer: Peer, now: Timestamp) -> bool {
+        self.known().peers.fail_alike(peer, now)
     }
 
     /// Reads what is no longer believed of these. Where that fails, what was known holds for another while.

@@ -29,5 +29,6 @@ mod quotas;
 mod recipients;
 mod same_endpoint;
 mod scenarios;
+mod suspects;
 mod webhook_health;
 mod webhooks;

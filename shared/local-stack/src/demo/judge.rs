@@ -90,8 +90,12 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
             let refused = evidence.posts.last().is_some_and(|post| matches!(post.status, Some(404 | 410)));
             let (health, changed) = match evidence.subscription.as_ref().map(|it| (it.state, it.flagged_at)) {
                 None => ("", true),
-                Some((subscription::State::Active, None)) => (", subscription unchanged", false),
-                Some((subscription::State::Active, Some(_))) => (", subscription flagged", true),
+                Some((subscription::State::Active | subscription::State::Suspect, None)) => {
+                    (", subscription unchanged", false)
+                }
+                Some((subscription::State::Active | subscription::State::Suspect, Some(_))) => {
+                    (", subscription flagged", true)
+                }
                 Some((subscription::State::Gone, _)) => (", subscription off", true),
                 Some((subscription::State::Quarantined, _)) => (", subscription in quarantine", true),
                 Some((subscription::State::Disabled, _)) => (", subscription disabled", true),
