@@ -16,6 +16,7 @@ mod privacy;
 mod protection;
 mod readme;
 mod subscriptions;
+mod suspects;
 mod template;
 mod waits;
 mod webhooks;

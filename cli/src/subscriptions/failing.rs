@@ -18,9 +18,9 @@ use crate::{
     terminal::{self, print_lines, say},
 };
 
-/// Enables a subscription that was disabled for any reason
+/// Enables a subscription that was disabled for any reason, or is suspect
 ///
-/// Its failures are reset. Messages that became dead letters in the meantime are not sent. Exit status 1 means that there is no such
+/// Its failures and the dead letters against it are reset. Messages that became dead letters in the meantime are not sent. Exit status 1 means that there is no such
 /// subscription.
 #[derive(Debug, Args)]
 #[command(after_help = "\

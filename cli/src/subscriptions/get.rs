@@ -70,6 +70,8 @@ impl Shown {
             "push_service": endpoint.origin().as_str(),
             "vapid_key_id": vapid_key_id.as_ref().map(VapidKeyId::as_str),
             "flagged_at": found.flagged_at.map(Timestamp::to_rfc3339),
+            "dead_letters": found.doubts.count,
+            "suspect_at": found.doubts.suspect_at.map(Timestamp::to_rfc3339),
             "tags": found.tags,
             "created_at": found.created_at.map(Timestamp::to_rfc3339),
             "last_seen_at": found.last_seen_at.map(Timestamp::to_rfc3339),
@@ -130,7 +132,7 @@ impl Shown {
             match (name.as_str(), value) {
                 ("tenant" | "id" | "state", _) | (_, Value::Null) => {}
                 // Not shown of a receiver that never failed.
-                ("failures", Value::Number(failures)) if failures.as_u64() == Some(0) => {}
+                ("failures" | "dead_letters", Value::Number(number)) if number.as_u64() == Some(0) => {}
                 ("keys", Value::Object(keys)) => keys.iter().for_each(|(name, key)| add(name, &plain(key))),
                 (_, Value::Object(fields)) => {
                     fields.iter().for_each(|(of, text)| add(name, &format!("{of}: {}", plain(text))));

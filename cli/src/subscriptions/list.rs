@@ -4,7 +4,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
-use redial_adapters::subscriptions_dynamo::Scope;
+use redial_adapters::{subscriptions_dynamo::Scope, system::System};
 use redial_core::{
     channel::Channel,
     identity::{SubscriptionId, SubscriptionKey, Tenant},
@@ -12,6 +12,7 @@ use redial_core::{
     tag::Tag,
     time::Timestamp,
 };
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::failing;
@@ -32,6 +33,9 @@ use crate::{
 /// No index leads to a tenant's subscriptions, so the table is read up to the limit: a read unit for every 4 KB, about 12,500 units for
 /// 100,000 subscriptions of half a kilobyte. With --tag only those with the tag are read, one unit each.
 ///
+/// A browser's subscription is `suspect` that its push service refused three times or more, an hour apart and without a success. The next
+/// success verifies it, or its browser that submits it again. Messages to it are sent, unless the stack holds them (SuspectSubscriptions).
+///
 /// --failing lists those first that have failed longest. Failures are counted until the next success. A receiver that answers 410 is disabled
 /// at once; one that has failed for five days without a success is disabled by the next message that fails for good, or the next failed
 /// probe of a breaker. Messages to it are then dead letters, endpoint_disabled, until `redial subscriptions enable`. This list comes from an
@@ -41,6 +45,7 @@ use crate::{
 Examples:
   redial subscriptions list --tenant acme
   redial subscriptions list --tenant acme --tag news --state quarantined
+  redial subscriptions list --tenant acme --state suspect
   redial subscriptions list --tenant acme --all --json | jq -r .id
   redial subscriptions list --failing --tenant acme
   redial subscriptions list --failing --tenant acme --json | jq -r '.subscriptions[] | select(.state == \"disabled\") | .id'")]
@@ -88,7 +93,8 @@ impl List {
             (Some(tenant), None) => Scope::Tenant(tenant),
             (None, _) => Scope::All,
         };
-        let mut printer = Printer::new(self.json);
+        let now = System.now();
+        let mut printer = Printer::new(self.json, now);
         let mut left = if self.all { u64::MAX } else { self.limit };
         let mut after = self.after.take();
         loop {
@@ -98,7 +104,7 @@ impl List {
             for key in &page.unreadable {
                 say(&format!("{key} was written by another version, and is left out"));
             }
-            for found in page.subscriptions.iter().filter(|found| self.matches(found)) {
+            for found in page.subscriptions.iter().filter(|found| self.matches(found, now)) {
                 if left == 0 {
                     let last = printer.finish()?;
                     if let Some(last) = last {
@@ -120,8 +126,8 @@ impl List {
         Ok(())
     }
 
-    fn matches(&self, found: &Subscription) -> bool {
-        self.state.is_none_or(|state| found.state == state)
+    fn matches(&self, found: &Subscription, now: Timestamp) -> bool {
+        self.state.is_none_or(|state| found.state_at(now) == state)
             && self.channel.is_none_or(|channel| found.recipient.channel() == channel)
     }
 }
@@ -131,20 +137,21 @@ struct Printer {
     json: bool,
     table: Table,
     last: Option<String>,
+    now: Timestamp,
 }
 
 impl Printer {
-    fn new(json: bool) -> Self {
-        Self { json, table: table(width()), last: None }
+    fn new(json: bool, now: Timestamp) -> Self {
+        Self { json, table: table(width()), last: None, now }
     }
 
     fn add(&mut self, found: &Subscription) -> Result<(), Failure> {
         self.last = Some(format!("{}/{}", found.key.tenant, found.key.id));
         if self.json {
-            print(&json_of(found).to_string())?;
+            print(&json_of(found, self.now).to_string())?;
             return Ok(());
         }
-        self.table.add(row(found));
+        self.table.add(row(found, self.now));
         if self.table.waiting() == ROWS {
             print_lines(self.table.page())?;
         }
@@ -172,12 +179,12 @@ fn table(terminal: Option<usize>) -> Table {
     Table::new(columns).within(terminal)
 }
 
-fn row(found: &Subscription) -> [String; 7] {
+fn row(found: &Subscription, now: Timestamp) -> [String; 7] {
     let tags: Vec<&str> = found.tags.iter().map(Tag::as_str).collect();
     [
         found.key.tenant.to_string(),
         found.key.id.to_string(),
-        found.state.label().to_owned(),
+        found.state_at(now).label().to_owned(),
         found.recipient.channel().label().to_owned(),
         found.created_at.map_or_else(|| "-".to_owned(), Timestamp::to_rfc3339_seconds),
         found.recipient.endpoint().origin().as_str().to_owned(),
@@ -186,19 +193,21 @@ fn row(found: &Subscription) -> [String; 7] {
 }
 
 /// Every field is always present.
-fn json_of(found: &Subscription) -> Value {
+fn json_of(found: &Subscription, now: Timestamp) -> Value {
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     json!({
         "tenant": found.key.tenant.as_str(),
         "id": found.key.id.as_str(),
         "kind": found.recipient.channel().label(),
-        "state": found.state.label(),
+        "state": found.state_at(now).label(),
         "origin": found.recipient.endpoint().origin().as_str(),
         "tags": found.tags,
         "topic": found.terms.topic.as_ref().map(|topic| topic.as_str()),
         "created_at": time(found.created_at),
         "last_seen_at": time(found.last_seen_at),
         "flagged_at": time(found.flagged_at),
+        "dead_letters": found.doubts.count,
+        "suspect_at": time(found.doubts.suspect_at),
         "failures": found.health.failures,
         "failing_since": time(found.health.failing_since),
     })
@@ -214,7 +223,7 @@ fn channels() -> impl clap::builder::TypedValueParser<Value = Channel> {
     labels.map(|label| Channel::from_label(&label).expect("invariant: it is one of the labels"))
 }
 
-fn tag(text: &str) -> Result<Tag, &'static str> {
+pub(super) fn tag(text: &str) -> Result<Tag, &'static str> {
     Tag::parse(text).ok_or(Tag::FORM)
 }
 
@@ -237,7 +246,7 @@ mod tests {
         let endpoint = Endpoint::parse("https://hooks.example/s3cret").expect("valid");
         let key = position("acme/s1").expect("valid");
         let found = Subscription::new(key, Recipient::Webhook(WebhookTarget::at(endpoint)));
-        let shown = format!("{:?} {}", row(&found), json_of(&found));
+        let shown = format!("{:?} {}", row(&found, System.now()), json_of(&found, System.now()));
         assert!(shown.contains("https://hooks.example") && !shown.contains("s3cret"), "{shown}");
     }
 

@@ -42,6 +42,8 @@ fn help_explains_what_an_option_alone_does_not() {
         ("subscriptions get --help", "can push to that browser"),
         ("subscriptions list --help", "five days"),
         ("subscriptions enable --help", "dead letters"),
+        ("subscriptions list --help", "SuspectSubscriptions"),
+        ("subscriptions prune --help", "next daily walk"),
         ("breakers list --help", "LOOKED AT"),
         ("breakers open --help", "ttl_exceeded"),
         ("breakers close --help", "its counts restart"),

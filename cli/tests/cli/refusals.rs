@@ -45,6 +45,8 @@ const ON_A_STACK: &str = "
     subscriptions: list --tag news | list --failing --tenant acme --tag news | list --after acme | list --all --limit 5
     subscriptions: enable --tenant acme | enable hooks | delete --tenant acme | delete s1
     subscriptions: delete s1 --tenant acme => --yes
+    subscriptions: prune | prune --tenant Acme | prune --tenant acme --tag A
+    subscriptions: prune --tenant acme => --yes
     tail: --tenant * | --id order-*
     webhooks: | secret | rotate-secret --tenant acme
     webhooks: rotate-secret --tenant acme --id hooks --grace 1w
@@ -110,7 +112,7 @@ const NO_STACK: &str = "
     limits: list | set tenant acme 50/s | unset tenant acme
     status: --summary | --summary --since 15d
     subscriptions: list | list --tenant acme --tag news --all --json | delete s1 --tenant acme --yes
-    subscriptions: list --failing --tenant acme | enable hooks --tenant acme
+    subscriptions: list --failing --tenant acme | enable hooks --tenant acme | prune --tenant acme --yes
     webhooks: rotate-secret --tenant acme --id hooks --grace 31d | secret --tenant acme
 ";
 

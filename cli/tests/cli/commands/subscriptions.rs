@@ -1,7 +1,11 @@
 //! Subscriptions on a stack: stored and shown, and webhooks' given new secrets, listed while they fail, and sent to again.
 
-use redial_core::{endpoint::Endpoint, identity::Tenant, subscription::State};
-use redial_engine::ports::{SubscriptionUpdate, Subscriptions as _};
+use redial_core::{
+    endpoint::Endpoint,
+    identity::Tenant,
+    subscription::{Doubts, State, suspicion},
+};
+use redial_engine::ports::{SubscriptionHealth as _, SubscriptionUpdate, Subscriptions as _};
 
 use super::SUBSCRIPTION;
 use crate::prelude::*;
@@ -377,4 +381,66 @@ async fn subscriptions_are_listed_by_tenant_tag_and_state_and_deleted_once() {
     assert_eq!(of("--tag vip").0, [""; 0], "its tags went with it");
     let stored = stored(&stack).await;
     assert!(!stored.contains("s3cret-s2") && !stored.contains(URL), "{stored}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn suspects_are_listed_and_what_is_in_quarantine_is_confirmed_once() {
+    let stack = TestStack::shared_idle().await;
+    let (tenant, store) = (&stack.tenant, stack.subscriptions().await);
+    let update = |id: &str| {
+        let endpoint = format!("https://fcm.googleapis.com/fcm/send/s3cret-{id}");
+        let endpoint = Endpoint::parse(&endpoint).expect("valid");
+        SubscriptionUpdate { key: subscription_key(tenant, id), endpoint, at: System.now() }
+    };
+    for id in ["s1", "s2", "s3", "s4"] {
+        let mut subscription = parsed(SUBSCRIPTION);
+        subscription["endpoint"] = json!(format!("https://fcm.googleapis.com/fcm/send/s3cret-{id}"));
+        let put = format!("subscriptions put --tenant {tenant} --id {id}");
+        stack.redial_reading(&put, &subscription.to_string()).succeeds();
+    }
+    let mut doubts = Doubts::default();
+    for hours in 1..=3 {
+        let at = System.now().plus(Duration::from_secs(3_600 * hours));
+        let after = doubts.with(at, suspicion::APART).expect("it counts");
+        assert_eq!(store.doubt(update("s1"), &doubts, &after).await, Ok(true));
+        assert_eq!(store.doubt(update("s1"), &doubts, &after).await, Ok(false), "it has changed");
+        doubts = after;
+    }
+    let of = |options: &str| listed(&stack, &format!("--tenant {tenant} {options}")).0;
+    assert_eq!(
+        (of("--state suspect"), of("--state active")),
+        (vec!["s1".to_owned()], ids(&["s2", "s3", "s4"]))
+    );
+    let get = stack.json(format!("subscriptions get --tenant {tenant} --id s1"));
+    assert_fields(&get, json!({"state": "suspect", "dead_letters": 3}));
+    stack.shown(format!("subscriptions enable s1 --tenant {tenant}"));
+    assert_eq!(of("--state suspect"), ids(&[]));
+
+    let prune = |options: &str| format!("subscriptions prune --tenant {tenant} {options}");
+    assert!(stack.redial(prune("")).refused_with(2).contains("pass --yes to confirm them as gone"));
+    let none = json!({"tenant": tenant, "quarantined": 0, "confirmed": 0, "dry_run": false});
+    assert_eq!(stack.json(prune("--yes")), none);
+    for id in ["s2", "s3"] {
+        let off = store.switch_off(vec![(update(id), State::Gone)]).await;
+        assert_eq!((off, store.quarantine(update(id)).await), (vec![Ok(())], Ok(true)));
+    }
+    assert_eq!(
+        stack.json(prune("--dry-run")),
+        with_fields(none.clone(), &json!({"quarantined": 2, "dry_run": true}))
+    );
+    assert_eq!(of("--state quarantined"), ids(&["s2", "s3"]));
+    assert_eq!(
+        stack.json(prune("--yes")),
+        with_fields(none.clone(), &json!({"quarantined": 2, "confirmed": 2}))
+    );
+    assert_eq!((of("--state gone"), stack.json(prune("--yes"))), (ids(&["s2", "s3"]), none));
+    let walked = store.get(&subscription_key(tenant, "s2")).await.expect("it is read").expect("it is there");
+    assert!(walked.gone_confirmed_at.is_some());
+    stack.shown(format!("subscriptions enable s3 --tenant {tenant}"));
+    let enabled = store.get(&subscription_key(tenant, "s3")).await.expect("it is read").expect("it is there");
+    assert_eq!((enabled.state, enabled.gone_confirmed_at), (State::Active, None));
+}
+
+fn ids(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
 }
