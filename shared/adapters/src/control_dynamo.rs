@@ -6,6 +6,7 @@
 //! | `lines` | `<lane>#<origin>` | the line of an origin: its number of shards, of messages ever put in it, and when it was registered last |
 //! | `prune-windows` | number of a window | a window with endpoints that became gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
+//! | `suspects#<tenant>` | number of a day | how many of its subscriptions became suspect on it; for a week |
 //! | `tenant#<tenant>` | `subscriptions#<shard>` | a part of how many subscriptions the tenant has |
 //! | `tenant#<tenant>` | `subscriptions` | the part that earlier releases have counted |
 //! | `tenant#<tenant>` | `policies` | its retry policies: see [`crate::policies_dynamo`] |
@@ -19,6 +20,8 @@
 //! | `vapid` | `public` | the public VAPID keys: see [`crate::public_keys_dynamo`] |
 //! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use redial_core::audience::shard_of;
 use redial_core::identity::{SubscriptionKey, Tenant};
@@ -28,11 +31,16 @@ use redial_core::wait::WaitBucket;
 use redial_engine::ports::{LineRegistry, PortError, RegisteredBucket, RegisteredLine, WaitRegistry};
 
 use crate::aws_error;
-use crate::table::attributes::{Item, Read, item, key, ms, n, s};
+use crate::table::attributes::{Item, Read, expiry, item, key, ms, n, s};
 use crate::table::{Change, Table, all, on_a_table};
 
 /// The beginning of the sort keys of a tenant's count.
 const COUNT: &str = "subscriptions";
+
+const SECONDS_OF_A_DAY: i64 = 86_400;
+
+/// How long it is kept for operators how many became suspect on a day.
+const SUSPECTS_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 const WAITS: &str = "waits";
 
@@ -60,6 +68,16 @@ impl DynamoControl {
         let key = key(format!("tenant#{}", subscription.tenant), format!("{COUNT}#{shard:02}"));
         let change = Change::Update(key, "ADD #count :step".to_owned());
         self.table.write(change, None, item([(":step", n(step))]))
+    }
+
+    /// Counts another of the tenant's subscriptions that becomes suspect on that day. Returns how many that makes.
+    pub(crate) async fn count_suspect(&self, tenant: &Tenant, at: Timestamp) -> Result<u64, PortError> {
+        let day = at.as_secs() / SECONDS_OF_A_DAY;
+        let key = key(format!("suspects#{tenant}"), format!("{day:010}"));
+        let values = [(":one", n(1)), (":expires_at", expiry(at.plus(SUSPECTS_KEPT)))];
+        let update = self.table.update(key, "ADD #count :one SET expires_at = :expires_at", values);
+        let sent = self.table.send(update.return_values(ReturnValue::UpdatedNew)).await?;
+        Ok(sent.attributes().and_then(|counted| counted.number("count")).unwrap_or_default())
     }
 
     pub(crate) async fn subscriptions_of(&self, tenant: &Tenant) -> Result<u64, PortError> {

@@ -138,6 +138,8 @@ pub struct State {
     pub followed: BTreeMap<Tenant, TenantPolicies>,
     pub access_keys: BTreeMap<ApiKeyId, StoredKey>,
     pub subscriptions: BTreeMap<SubscriptionKey, Subscription>,
+    /// How many of a tenant's became suspect on a day.
+    pub suspects: BTreeMap<(Tenant, i64), u64>,
     pub erased: BTreeSet<Subject>,
     /// What is left of erased and of replaced ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (Option<EndpointHash>, Timestamp)>,

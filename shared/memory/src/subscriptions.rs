@@ -141,6 +141,15 @@ impl SubscriptionHealth for Memory {
         .await
     }
 
+    async fn count_suspect(&self, tenant: &Tenant, at: Timestamp) -> Result<u64, PortError> {
+        self.effect("count_suspect", |state| {
+            let count = state.suspects.entry((tenant.clone(), at.as_secs() / 86_400)).or_default();
+            *count += 1;
+            *count
+        })
+        .await
+    }
+
     async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {
         self.effect("disable", |state| {
             let since = meant(state, &update).and_then(|it| it.health.failing_since);

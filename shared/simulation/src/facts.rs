@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Turn};
-use redial_core::subscription::State;
+use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
+
+/// How long after its attempt a dead letter may be counted although its recipient has accepted a message since.
+const COUNTED_LATE: Duration = Duration::from_secs(300);
 
 /// What an address has answered so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,13 +19,26 @@ pub struct Answers {
     /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
     pub succeeded_at: Option<Timestamp>,
+    /// When it failed in a way that counts against its subscription, since its last success. A dead letter may be counted a little later.
+    pub refused: Vec<Timestamp>,
 }
 
 /// A stored subscription, as far as it matters to what may be sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
     pub state: State,
+    pub is_suspect: bool,
     pub address: String,
+}
+
+impl Standing {
+    pub fn of(stored: &Subscription) -> Self {
+        Self {
+            state: stored.state,
+            is_suspect: stored.doubts.suspect_at.is_some(),
+            address: stored.recipient.endpoint().expose().as_str().to_owned(),
+        }
+    }
 }
 
 /// What receivers answered, and what users did.
@@ -44,6 +60,8 @@ pub struct Facts {
     /// Deliveries with a message in the quarantine's dead letters as it was, because the release that took it out could not read it; and
     /// the turns of those messages.
     pub kept_raw: BTreeMap<DeliveryKey, BTreeSet<Turn>>,
+    /// The only receiver that is refused alone, where nothing else fails but all receivers together.
+    pub refused_alone: Option<String>,
     /// How many of a key's contents were used while hashes under two keys were in use: they cannot be compared.
     pub is_rotated: bool,
 }
@@ -55,14 +73,27 @@ impl Answers {
                 self.succeeded_at = Some(now);
                 self.failing_since = None;
                 self.not_found.clear();
+                self.refused.retain(|at| now.since(*at) < COUNTED_LATE);
             }
             Some(404) => self.not_found.push(now),
             Some(410) => self.is_gone = true,
-            Some(_) | None => {}
+            Some(429) => {}
+            Some(_) | None => self.refused.push(now),
         }
         if !matches!(status, Some(200..=299)) {
             self.failing_since.get_or_insert(now);
         }
+    }
+
+    /// How often it was refused, each time so long after the last.
+    pub fn refused_apart(&self, apart: Duration) -> usize {
+        let mut last: Option<Timestamp> = None;
+        let is_apart = |at: &&Timestamp| {
+            let is_apart = last.is_none_or(|last| at.since(last) >= apart);
+            last = if is_apart { Some(**at) } else { last };
+            is_apart
+        };
+        self.refused.iter().filter(is_apart).count()
     }
 
     /// Whether two 404s were so far apart.

@@ -245,6 +245,10 @@ impl SubscriptionHealth for DynamoSubscriptions {
         Ok(self.table.send(update).await?.is_done())
     }
 
+    async fn count_suspect(&self, tenant: &Tenant, at: Timestamp) -> Result<u64, PortError> {
+        self.control.count_suspect(tenant, at).await
+    }
+
     async fn disable(&self, update: SubscriptionUpdate, health: Health) -> Result<bool, PortError> {
         let Some(since) = health.failing_since else { return Ok(false) };
         let conditions = [state(State::Active), ("failing_since", ms(since))];

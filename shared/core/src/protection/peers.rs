@@ -18,8 +18,8 @@ use crate::time::Timestamp;
 /// A failure is shared by at least so many recipients, as many as it takes to open an origin's breaker.
 const SHARED_BY: usize = 3;
 
-/// What was longer ago says nothing about now.
-const REMEMBERED_FOR: Duration = Duration::from_secs(600);
+/// Longer than dead letters that count are apart: what all were refused an hour ago is known when it happens again.
+const REMEMBERED_FOR: Duration = Duration::from_secs(2 * 3600);
 
 /// The pushes of a group that are remembered.
 const LAST: usize = 64;
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn another_key_or_an_old_failure_is_no_peer() {
         let peers = seen(5, 0);
-        assert!(peers.fail_alike(peer("acme", 0, None), at(599)));
-        assert!(!peers.fail_alike(peer("acme", 0, None), at(600)));
+        assert!(peers.fail_alike(peer("acme", 0, None), at(7_199)));
+        assert!(!peers.fail_alike(peer("acme", 0, None), at(7_200)));
         assert!(!peers.fail_alike(peer("acme", 0, Some("other")), at(1)));
     }
 

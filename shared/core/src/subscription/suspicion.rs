@@ -5,6 +5,9 @@
 //! ([`crate::protection::peers`]): then it is the origin's trouble, or ours. The third one makes the subscription suspect, if each came at
 //! least an hour after the one before, the first at most seven days ago, and no success or renewal between.
 //!
+//! At most ten of a tenant's subscriptions become suspect in a day, or one in a thousand if that is more, about as many as a push service
+//! loses anyway: where more fail, it is not each one's own trouble, whatever single workers have seen of it.
+//!
 //! The hour makes a reference that is delivered twice one dead letter, and a burst of messages one observation. The stored state stays
 //! `active`, so that a release without suspects goes on sending.
 
@@ -26,6 +29,12 @@ pub const WITHIN: Duration = Duration::from_secs(7 * 86_400);
 
 /// Where suspects are held, one message is let through this often: four a day find a browser that works again within hours.
 pub const PROBED_EVERY: Duration = Duration::from_secs(6 * 3600);
+
+/// So many of a tenant's subscriptions may become suspect in a day …
+const AT_LEAST_A_DAY: u64 = 10;
+
+/// … or one in so many, if that is more.
+const ONE_A_DAY_IN: u64 = 1_000;
 
 labels! {
     /// What happens to messages to a suspect subscription.
@@ -91,6 +100,11 @@ impl Doubts {
     pub fn is_probe_due(&self, every: Duration, now: Timestamp) -> bool {
         self.probe.as_ref().is_none_or(|probe| now.since(probe.at) >= every)
     }
+}
+
+/// Whether another of a tenant's `all` subscriptions may become suspect, which would be the `nth` of the day.
+pub fn may_become_suspect(nth: u64, all: u64) -> bool {
+    nth <= AT_LEAST_A_DAY.max(all / ONE_A_DAY_IN)
 }
 
 /// Whether a dead letter of this reason counts against its subscription. `status`: that of the last attempt, if it was answered.
@@ -183,6 +197,15 @@ mod tests {
         assert!(probed.is_probe_due(PROBED_EVERY, at(9 * HOUR)));
         assert!(probed.is_probed_by(&delivery));
         assert!(!probed.is_probed_by(&DeliveryId::parse("m2").expect("valid")));
+    }
+
+    #[test]
+    fn ten_or_one_in_a_thousand_become_suspect_in_a_day() {
+        for (nth, all, expected) in
+            [(1, 1, true), (10, 0, true), (11, 10_999, false), (11, 11_000, true), (1_001, 1_000_000, false)]
+        {
+            assert_eq!(may_become_suspect(nth, all), expected, "{nth} of {all}");
+        }
     }
 
     #[test]

@@ -83,6 +83,10 @@ impl<P: Ports> Worker<P> {
             if !is_suspect {
                 let before = &subscription.doubts;
                 let Some(after) = before.with(at, self.settings.suspect_apart) else { return Ok(()) };
+                let becomes_suspect = after.suspect_at.is_some();
+                if becomes_suspect && !self.may_become_suspect(&subscription.key.tenant, now).await? {
+                    return Ok(());
+                }
                 if !self.subscriptions.doubt(update(&subscription, now), before, &after).await? {
                     let endpoint = subscription.recipient.endpoint().clone();
                     let stored = self.subscriptions.get(&subscription.key).await?;
@@ -92,7 +96,7 @@ impl<P: Ports> Worker<P> {
                     subscription = stored;
                     continue;
                 }
-                is_suspect = after.suspect_at.is_some();
+                is_suspect = becomes_suspect;
                 self.telemetry.count(Metric::SubscriptionsSuspect, u64::from(is_suspect));
             }
             if is_suspect {
@@ -103,6 +107,12 @@ impl<P: Ports> Worker<P> {
             return Ok(());
         }
         Err(PortError { operation: "doubt", code: "Contention".to_owned(), throttled: false })
+    }
+
+    /// Whether another of the tenant's subscriptions may become suspect. Counted before it does: who dies in between has counted one more.
+    async fn may_become_suspect(&self, tenant: &Tenant, now: Timestamp) -> Result<bool, PortError> {
+        let nth = self.subscriptions.count_suspect(tenant, now).await?;
+        Ok(suspicion::may_become_suspect(nth, self.subscriptions.count(tenant).await?))
     }
 
     async fn give_up(

@@ -68,6 +68,9 @@ pub trait SubscriptionHealth: Send + Sync {
     /// the one meant, and nothing had changed meanwhile.
     fn doubt(&self, update: SubscriptionUpdate, before: &Doubts, after: &Doubts) -> impl Answer<bool>;
 
+    /// Counts another subscription of the tenant that becomes suspect on the day of `at`. Answers how many that makes.
+    fn count_suspect(&self, tenant: &Tenant, at: Timestamp) -> impl Answer<u64>;
+
     /// Gives up a webhook's receiver, if its health is still this. Answers whether it was the one meant.
     fn disable(&self, update: SubscriptionUpdate, health: Health) -> impl Answer<bool>;
 

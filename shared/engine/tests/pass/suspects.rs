@@ -129,6 +129,25 @@ fn what_everybody_is_refused_makes_nobody_suspect() {
 }
 
 #[test]
+fn workers_that_remember_nothing_make_ten_suspect_in_a_day() {
+    let mut harness = Harness::new();
+    let ids: Vec<String> = (0..15).map(|at| format!("s{at}")).collect();
+    for id in &ids {
+        harness.subscribe(id);
+    }
+    let suspects = |harness: &Harness| ids.iter().filter(|id| state(harness, id) == State::Suspect).count();
+    for (round, expected) in [(0, 0), (1, 0), (2, 10), (24, 15)] {
+        harness.pass(if round == 24 { HOUR * 22 } else { HOUR });
+        for id in &ids {
+            harness.replace_worker(1);
+            harness.will_answer(id, vec![answered(403)]);
+            harness.deliver(&Harness::message_to(id, &format!("{id}-{round}"), ""));
+        }
+        assert_eq!(suspects(&harness), expected, "{round}");
+    }
+}
+
+#[test]
 fn a_dead_letter_that_is_handed_off_again_counts_once_and_is_announced() {
     for effect in 1..40 {
         let mut harness = refused(400, 2);

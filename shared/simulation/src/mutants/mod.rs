@@ -23,6 +23,7 @@ mod protection;
 mod quarantine;
 mod records;
 mod storage;
+mod suspects;
 mod tags;
 mod waits;
 
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         audiences::MUTANTS,
         pages::MUTANTS,
         storage::MUTANTS,
+        suspects::MUTANTS,
         protection::MUTANTS,
         operators::MUTANTS,
         api::MUTANTS,

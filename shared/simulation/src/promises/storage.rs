@@ -14,7 +14,7 @@ use redial_memory::State as Stored;
 use super::posts::TOLERANCE;
 use super::remains::Remains;
 use crate::address;
-use crate::facts::{Facts, Standing};
+use crate::facts::{Answers, Facts, Standing};
 use crate::scenario::storage::Wave;
 use crate::situations::Situation;
 use crate::watch::Memo;
@@ -24,6 +24,10 @@ const UNDER_WAY: Duration = Duration::from_secs(300);
 
 /// A webhook's receiver that fails for so long is switched off: infra/docs/webhooks.md, and not what the code says.
 const SWITCHED_OFF_AFTER: Duration = Duration::from_secs(5 * 86_400);
+
+/// So many dead letters make a subscription suspect, each so long after the one before: infra/docs/outcomes.md.
+const SUSPECT_FROM: usize = 3;
+const DEAD_LETTERS_APART: Duration = Duration::from_secs(3_600);
 
 /// From so many endpoints on that are gone together, the guard keeps all.
 const MANY: usize = 10;
@@ -110,6 +114,26 @@ impl Memo {
         }
     }
 
+    /// A subscription became suspect, or was verified.
+    fn suspects(&mut self, key: &SubscriptionKey, answers: &Answers, is_suspect: bool) {
+        self.situations.saw(if is_suspect { Situation::Suspected } else { Situation::Verified });
+        if !is_suspect {
+            if answers.succeeded_at.is_none() {
+                self.violated(format!("{key} is suspect no longer, and nothing was accepted there"));
+            }
+            return;
+        }
+        let refused = answers.refused_apart(DEAD_LETTERS_APART - UNDER_WAY);
+        if refused < SUSPECT_FROM {
+            self.violated(format!(
+                "{key} is suspect, and was refused {refused} times since its last success"
+            ));
+        }
+        if self.facts.refused_alone.as_ref().is_some_and(|alone| *alone != key.id.as_str()) {
+            self.violated(format!("{key} is suspect, and was refused only when all were"));
+        }
+    }
+
     /// What a worker made of a subscription.
     pub(crate) fn changes(&mut self, key: &SubscriptionKey, after: Option<&Standing>, now: Timestamp) {
         let Some(before) = self.facts.standing.get(key).cloned() else {
@@ -125,6 +149,10 @@ impl Memo {
             return self.violated(format!("{key} leads to an address that its user did not choose"));
         }
         let to = after.map(|after| after.state);
+        if to == Some(before.state) {
+            let is_suspect = after.is_some_and(|after| after.is_suspect);
+            return self.suspects(key, &answers, is_suspect);
+        }
         let is_right = match (before.state, to) {
             (State::Active, Some(State::Gone)) => is_gone,
             (State::Active, Some(State::Disabled)) => answers.is_gone || is_dead,
@@ -151,6 +179,7 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     successes(remains, memo);
     if remains.storage.is_watched {
         gone(remains, memo);
+        suspects(remains, memo);
         dead(remains, memo);
     }
     if let Some(wave) = remains.storage.wave {
@@ -206,6 +235,26 @@ fn gone(remains: &Remains<'_>, memo: &mut Memo) {
             memo.violated(format!("{key} is gone, and was neither removed nor put in quarantine"));
         }
     }
+}
+
+/// Who was accepted since is suspect no longer, and who alone is refused to the end is.
+fn suspects(remains: &Remains<'_>, memo: &mut Memo) {
+    let mut violations = Vec::new();
+    for (key, stored) in remains.state.subscriptions.iter().filter(|(_, it)| it.state == State::Active) {
+        let address = stored.recipient.endpoint().expose().as_str();
+        let answers = memo.facts.answers.get(address).cloned().unwrap_or_default();
+        let suspect_at = stored.doubts.suspect_at;
+        let is_verified = |at: Timestamp| answers.succeeded_at.is_some_and(|ok| ok > at.plus(UNDER_WAY));
+        if suspect_at.is_some_and(is_verified) {
+            violations.push(format!("{key} is suspect, and was sent to since"));
+        }
+        let is_alone = memo.facts.refused_alone.as_ref().is_some_and(|alone| *alone == key.id.as_str());
+        let is_refused = answers.refused_apart(DEAD_LETTERS_APART + UNDER_WAY) >= 2 * SUSPECT_FROM;
+        if is_alone && is_refused && key.tenant.as_str() == "acme" && suspect_at.is_none() {
+            violations.push(format!("{key} alone was refused for hours, and is not suspect"));
+        }
+    }
+    violations.into_iter().for_each(|violation| memo.violated(violation));
 }
 
 /// A receiver that has failed for days is switched off with the next message that fails for good.

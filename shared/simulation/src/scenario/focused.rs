@@ -36,6 +36,7 @@ pub(super) fn scenario(focus: Focus, seed: u64) -> Scenario {
         Focus::Shards => shards(blank, rng),
         Focus::Paced => paced(blank, rng),
         Focus::Dead => dead(blank, rng),
+        Focus::Refused => refused(blank, rng),
     }
 }
 
@@ -220,4 +221,43 @@ fn dead(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let mut storage = Storage { is_watched: true, ..Storage::default() };
     storage.dead_receivers(rng, others);
     Scenario { clocks: workers(2), faults, faults_end, receivers, sendings, storage, ..blank }
+}
+
+/// Messages to all in each hour. The first receiver is refused from the beginning, and half of the time accepts in the end. The others are
+/// refused for three of these hours.
+fn refused(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    const ROUNDS: u64 = 13;
+    const EVERY: u64 = 3_900;
+    let is_calm = rng.random_bool(0.6);
+    let refuses = Behaviour::Answers(if rng.random() { 403 } else { 400 });
+    let at_round = |round: u64| Duration::from_secs(round * EVERY - 600);
+    let mut alone = vec![(at_round(1), refuses)];
+    if rng.random() {
+        alone.push((at_round(10), Behaviour::Accepts));
+        alone.push((at_round(11), refuses));
+        alone.push((at_round(12), Behaviour::Accepts));
+    }
+    let together = vec![(at_round(5), refuses), (at_round(8), Behaviour::Accepts)];
+    let mut receivers = vec![Receiver { is_webhook: false, phases: alone }];
+    receivers.extend(vec![Receiver { is_webhook: false, phases: together }; rng.random_range(5..=8)]);
+    let mut sendings = Vec::new();
+    for round in 0..=ROUNDS {
+        for receiver in 0..receivers.len() {
+            let at = Duration::from_secs(round * EVERY) + secs(rng, 0, 20);
+            sendings.push(plain(sendings.len(), at, receiver));
+        }
+        // A burst counts once.
+        let at = Duration::from_secs(round * EVERY + 60);
+        sendings.extend((0..2).map(|n| plain(1_000 + 2 * round as usize + n, at, 0)));
+    }
+    let (faults, faults_end, clocks) = if is_calm {
+        (Faults::default(), Duration::ZERO, workers(1))
+    } else {
+        let faults = Faults { death: 0.2, duplicate: 0.2, ..Faults::default() };
+        (faults, secs(rng, 3_600, 14_400), workers(3))
+    };
+    let lasts = Duration::from_secs((ROUNDS + 1) * EVERY);
+    let storage =
+        Storage { is_watched: true, lasts, sweep_every: Duration::from_secs(3_600), ..Storage::default() };
+    Scenario { clocks, faults, faults_end, receivers, sendings, storage, ..blank }
 }

@@ -88,6 +88,12 @@ impl Scenario {
         self.crowd.filter(|_| self.is_calm_stream())?.fails_alone()
     }
 
+    /// The receiver that alone is refused, where nothing else fails but all receivers together.
+    pub fn refused_alone(&self) -> Option<String> {
+        let is_so = self.focus == Some(Focus::Refused) && self.faults == Faults::default();
+        is_so.then(|| "r0".to_owned())
+    }
+
     /// Whether it is a stream in which nothing fails but receivers.
     pub fn is_calm_stream(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.is_calm)

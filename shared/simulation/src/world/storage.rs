@@ -20,6 +20,7 @@ use super::World;
 use super::browsers::{AUTH, P256DH, subscription};
 use crate::address::endpoint;
 use crate::facts::Standing;
+use crate::scenario::focus::Focus;
 use crate::scenario::messages::Sending;
 use crate::scenario::storage::Act;
 use crate::situations::Situation;
@@ -180,8 +181,7 @@ impl World {
     fn standing(&self, key: &SubscriptionKey) -> Option<Standing> {
         let state = self.memory.state();
         let stored = state.subscriptions.get(key)?;
-        let address = stored.recipient.endpoint().expose().as_str().to_owned();
-        Some(Standing { state: stored.state, address })
+        Some(Standing::of(stored))
     }
 
     /// Looks at what workers have made of subscriptions.
@@ -195,10 +195,7 @@ impl World {
         let changed: Vec<SubscriptionKey> = {
             let known = &memo.facts.standing;
             let is_same = |key: &SubscriptionKey| match (state.subscriptions.get(key), known.get(key)) {
-                (Some(stored), Some(known)) => {
-                    stored.state == known.state
-                        && stored.recipient.endpoint().expose().as_str() == known.address
-                }
+                (Some(stored), Some(known)) => Standing::of(stored) == *known,
                 (None, None) => true,
                 (Some(_), None) | (None, Some(_)) => false,
             };
@@ -209,10 +206,7 @@ impl World {
             changed
         };
         for key in changed {
-            let standing = state.subscriptions.get(&key).map(|stored| Standing {
-                state: stored.state,
-                address: stored.recipient.endpoint().expose().as_str().to_owned(),
-            });
+            let standing = state.subscriptions.get(&key).map(Standing::of);
             memo.changes(&key, standing.as_ref(), now);
             memo.facts.know(&key, standing, now);
         }
@@ -226,6 +220,10 @@ impl World {
         }
         let keys: Vec<SubscriptionKey> = self.memory.state().subscriptions.keys().cloned().collect();
         keys.iter().for_each(|key| self.knows(key));
+        if self.stage.scenario.focus == Some(Focus::Refused) {
+            self.stage.watch.saw(Situation::RefusedTogether);
+        }
+        self.stage.watch.memo().facts.refused_alone = self.stage.scenario.refused_alone();
     }
 }
 

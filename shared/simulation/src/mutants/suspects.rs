@@ -1,0 +1,50 @@
+//! Which dead letters make a subscription suspect, and what verifies it.
+
+use super::mutant::Mutant;
+
+const SUSPICION: &str = "shared/core/src/subscription/suspicion.rs";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "each dead letter of a burst counts",
+        rule: "dead letters that count are an hour apart",
+        file: SUSPICION,
+        find: "at.since(last) < apart",
+        replace: "at.since(last) < apart / 3_600",
+    },
+    Mutant {
+        name: "one dead letter is enough",
+        rule: "three dead letters make a subscription suspect",
+        file: SUSPICION,
+        find: "pub const DEAD_LETTERS: u32 = 3;",
+        replace: "pub const DEAD_LETTERS: u32 = 1;",
+    },
+    Mutant {
+        name: "no number of dead letters is enough",
+        rule: "three dead letters make a subscription suspect",
+        file: SUSPICION,
+        find: "pub const DEAD_LETTERS: u32 = 3;",
+        replace: "pub const DEAD_LETTERS: u32 = 300;",
+    },
+    Mutant {
+        name: "a success leaves the dead letters that count",
+        rule: "a success verifies a subscription, and dead letters before it do not count",
+        file: "shared/engine/src/deliver/job.rs",
+        find: " || subscription.doubts.is_any();",
+        replace: ";",
+    },
+    Mutant {
+        name: "what all are refused counts against each",
+        rule: "a failure that others share makes no one suspect",
+        file: "shared/engine/src/deliver/suspects.rs",
+        find: "is_probe || job.peer().is_some_and(|peer| self.guard.fail_alike(peer, now))",
+        replace: "is_probe",
+    },
+    Mutant {
+        name: "two of many that fail share their failure",
+        rule: "who fails while others are accepted becomes suspect",
+        file: "shared/core/src/protection/peers.rs",
+        find: "failed >= SHARED_BY && failed > accepted",
+        replace: "failed + accepted >= SHARED_BY",
+    },
+];
