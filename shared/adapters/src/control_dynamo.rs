@@ -6,7 +6,7 @@
 //! | `lines` | `<lane>#<origin>` | the line of an origin: its number of shards, of messages ever put in it, and when it was registered last |
 //! | `prune-windows` | number of a window | a window with endpoints that became gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
-//! | `suspects#<tenant>` | number of a day | how many of its subscriptions became suspect on it; for a week |
+//! | `tenant#<tenant>` | `suspects#<number of a day>` | how many of its subscriptions became suspect on it; for a week |
 //! | `tenant#<tenant>` | `subscriptions#<shard>` | a part of how many subscriptions the tenant has |
 //! | `tenant#<tenant>` | `subscriptions` | the part that earlier releases have counted |
 //! | `tenant#<tenant>` | `policies` | its retry policies: see [`crate::policies_dynamo`] |
@@ -73,7 +73,7 @@ impl DynamoControl {
     /// Counts another of the tenant's subscriptions that becomes suspect on that day. Returns how many that makes.
     pub(crate) async fn count_suspect(&self, tenant: &Tenant, at: Timestamp) -> Result<u64, PortError> {
         let day = at.as_secs() / SECONDS_OF_A_DAY;
-        let key = key(format!("suspects#{tenant}"), format!("{day:010}"));
+        let key = key(format!("tenant#{tenant}"), format!("suspects#{day:010}"));
         let values = [(":one", n(1)), (":expires_at", expiry(at.plus(SUSPECTS_KEPT)))];
         let update = self.table.update(key, "ADD #count :one SET expires_at = :expires_at", values);
         let sent = self.table.send(update.return_values(ReturnValue::UpdatedNew)).await?;
