@@ -20,9 +20,10 @@ macro_rules! web {
     };
 }
 
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 8] = [
     ("/", "text/html; charset=utf-8", web!("index.html")),
     ("/app.js", "text/javascript; charset=utf-8", web!("app.js")),
+    ("/reasons.js", "text/javascript; charset=utf-8", web!("reasons.js")),
     ("/redial.js", "text/javascript; charset=utf-8", web!("redial.js")),
     ("/redial-sw.js", "text/javascript; charset=utf-8", web!("redial-sw.js")),
     ("/style.css", "text/css; charset=utf-8", web!("style.css")),
@@ -126,7 +127,17 @@ fn response((status, document): Answered) -> Response<Full<Bytes>> {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::reason::Reason;
+
     use super::*;
+
+    #[test]
+    fn the_page_explains_every_reason() {
+        let explained = web!("reasons.js");
+        let listed =
+            explained.lines().filter_map(|line| line.trim().split_once(": [\"")).map(|(label, _)| label);
+        assert_eq!(listed.collect::<Vec<_>>(), Reason::ALL.map(Reason::label));
+    }
 
     #[test]
     fn a_policy_s_source_is_an_origin() {
