@@ -67,15 +67,15 @@ async function readSection([name, parameters, show]) {
 
 async function about() {
   try {
-    const { document: told } = await read("about");
-    $("stack").textContent = told.stack;
-    if (!told.emulated) {
+    const { document: info } = await read("about");
+    $("stack").textContent = info.stack;
+    if (!info.emulated) {
       // Each refresh costs something there: infra/docs/console.md says how much.
       $("every").value = "30";
     }
-    $("version").textContent = `Version ${told.version}${told.emulated ? ", a stack on this machine" : ", a stack on AWS"}.`;
-    $("many-state").replaceChildren(...told.states.map((state) => element("option", { value: state, selected: state === "parked" }, state.replaceAll("_", " "))));
-    $("failures-caption").textContent = `Attempts that did not succeed since ${told.failures_since_seconds / 60} minutes before the console began, at most ${told.most_failures}, the newest first`;
+    $("version").textContent = `Version ${info.version}${info.emulated ? ", a stack on this machine" : ", a stack on AWS"}.`;
+    $("many-state").replaceChildren(...info.states.map((state) => element("option", { value: state, selected: state === "parked" }, state.replaceAll("_", " "))));
+    $("failures-caption").textContent = `Attempts that did not succeed since ${info.failures_since_seconds / 60} minutes before the console began, at most ${info.most_failures}, the newest first`;
   } catch {
     // The next refresh says why.
   }

@@ -1,4 +1,4 @@
-// One delivery's story, as `redial status ID` tells it, and a tenant's deliveries in a state.
+// One delivery's story, as `redial status ID` shows it, and a tenant's deliveries in a state.
 
 import { $, cell, element, head, pill, say, showRows, time, withCode } from "./elements.js";
 import { explain } from "./reasons.js";
@@ -30,61 +30,61 @@ async function show(work) {
 
 export async function showDelivery(tenant, id) {
   await show(async () => {
-    const { document: told } = await read("delivery", { tenant, id });
+    const { document: delivery } = await read("delivery", { tenant, id });
     return [
-      element("h3", {}, element("span", { class: "quiet" }, `${told.tenant}#`), told.id, " ", pill(words(told.state ?? "dead letter"), told.state ? level(told.state) : "bad")),
-      element("p", {}, `${told.where.charAt(0).toUpperCase()}${told.where.slice(1)}.`),
-      why(told),
-      facts(told),
-      attempts(told),
-      letters(told),
+      element("h3", {}, element("span", { class: "quiet" }, `${delivery.tenant}#`), delivery.id, " ", pill(words(delivery.state ?? "dead letter"), delivery.state ? level(delivery.state) : "bad")),
+      element("p", {}, `${delivery.where.charAt(0).toUpperCase()}${delivery.where.slice(1)}.`),
+      why(delivery),
+      facts(delivery),
+      attempts(delivery),
+      letters(delivery),
     ];
   });
   $("story").scrollIntoView({ block: "nearest" });
 }
 
-function why(told) {
-  const label = told.reason ?? told.dead_letters[0]?.reason;
-  if (!label || told.state === "sent") {
+function why(delivery) {
+  const label = delivery.reason ?? delivery.dead_letters[0]?.reason;
+  if (!label || delivery.state === "sent") {
     return undefined;
   }
   const { cause, next } = explain(label);
   return element("p", { class: "note" }, `${cause} `, ...withCode(next));
 }
 
-function facts(told) {
+function facts(delivery) {
   const line = (name, value) => value !== null && value !== undefined && value !== "" && value !== false && element("div", {}, element("dt", {}, name), element("dd", {}, value));
   const at = (value) => value && time(value);
   return element(
     "dl",
     { class: "facts" },
     ...[
-      line("Channel", told.channel && words(told.channel)),
-      line("Attempt", told.attempt !== null && `${told.attempt}${told.lineage ? ` of replay ${told.lineage}` : ""}`),
-      line("Last status", told.status),
-      line("Reason", told.reason),
-      line("Not sent", told.not_sent),
-      line("Provider says", told.provider_word),
-      line("In doubt", told.in_doubt && "an attempt may have arrived without an answer"),
-      line("Not before", at(told.not_before)),
-      line("Held by", told.held_by && words(told.held_by)),
-      line("TTL", told.ttl_seconds !== null && `${told.ttl_seconds.toLocaleString("en")} s`),
-      line("First claimed", at(told.created_at)),
-      line("Dispatched", at(told.dispatched_at)),
-      line("Updated", at(told.updated_at)),
-      line("Displayed", at(told.displayed_at)),
-      line("Clicked", at(told.clicked_at)),
-      line("Closed", at(told.closed_at)),
-      line("Subscription", told.subscription),
-      line("Endpoint", told.endpoint_hash && element("span", { title: told.endpoint_hash }, short(told.endpoint_hash))),
-      line("Tags", Array.isArray(told.tags) ? told.tags.join(", ") : ""),
-      line("Log", told.not_logged && `its success has no line, while SuccessLogs=${told.not_logged}`),
+      line("Channel", delivery.channel && words(delivery.channel)),
+      line("Attempt", delivery.attempt !== null && `${delivery.attempt}${delivery.lineage ? ` of replay ${delivery.lineage}` : ""}`),
+      line("Last status", delivery.status),
+      line("Reason", delivery.reason),
+      line("Not sent", delivery.not_sent),
+      line("Provider says", delivery.provider_word),
+      line("In doubt", delivery.in_doubt && "an attempt may have arrived without an answer"),
+      line("Not before", at(delivery.not_before)),
+      line("Held by", delivery.held_by && words(delivery.held_by)),
+      line("TTL", delivery.ttl_seconds !== null && `${delivery.ttl_seconds.toLocaleString("en")} s`),
+      line("First claimed", at(delivery.created_at)),
+      line("Dispatched", at(delivery.dispatched_at)),
+      line("Updated", at(delivery.updated_at)),
+      line("Displayed", at(delivery.displayed_at)),
+      line("Clicked", at(delivery.clicked_at)),
+      line("Closed", at(delivery.closed_at)),
+      line("Subscription", delivery.subscription),
+      line("Endpoint", delivery.endpoint_hash && element("span", { title: delivery.endpoint_hash }, short(delivery.endpoint_hash))),
+      line("Tags", Array.isArray(delivery.tags) ? delivery.tags.join(", ") : ""),
+      line("Log", delivery.not_logged && `its success has no line, while SuccessLogs=${delivery.not_logged}`),
     ].filter(Boolean),
   );
 }
 
-function attempts(told) {
-  if (told.attempts.length === 0) {
+function attempts(delivery) {
+  if (delivery.attempts.length === 0) {
     return undefined;
   }
   const item = (it) => {
@@ -99,16 +99,16 @@ function attempts(told) {
       it.not_sent && ` (${it.not_sent})`,
     );
   };
-  return element("div", {}, element("h4", {}, "Attempts"), element("ol", { class: "attempts", role: "list" }, ...told.attempts.map(item)));
+  return element("div", {}, element("h4", {}, "Attempts"), element("ol", { class: "attempts", role: "list" }, ...delivery.attempts.map(item)));
 }
 
-function letters(told) {
-  if (told.dead_letters.length === 0) {
+function letters(delivery) {
+  if (delivery.dead_letters.length === 0) {
     return undefined;
   }
   const item = (it) =>
     element("li", {}, time(it.at), ` ${it.letter}: `, reason(it.reason), it.detail && ` (${it.detail})`, ...(it.body_until ? [", body until ", time(it.body_until)] : [", without a body"]));
-  return element("div", {}, element("h4", {}, "Dead letters"), element("ol", { class: "attempts", role: "list" }, ...told.dead_letters.map(item)));
+  return element("div", {}, element("h4", {}, "Dead letters"), element("ol", { class: "attempts", role: "list" }, ...delivery.dead_letters.map(item)));
 }
 
 export function showDeliveries(tenant, state, since) {

@@ -1,7 +1,6 @@
 //! What the page is answered: the documents that the commands print with `--json`, read by the same functions.
 //!
-//! Several tabs do not read more than one: what was read a moment ago is given again, and while something is read, nobody else
-//! reads it.
+//! Several tabs cost no more than one: an answer is kept for a second, and concurrent requests for it wait for one read.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -26,9 +25,9 @@ use crate::{
 pub(super) type Answered = (StatusCode, Value);
 
 /// A question, and where its answer goes.
-pub(super) type Asked = (Question, oneshot::Sender<Answered>);
+pub(super) type Request = (Question, oneshot::Sender<Answered>);
 
-/// How long something that was read is given again.
+/// How long an answer is kept.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How many dead letters, and how many deliveries in a state, are listed.
@@ -56,11 +55,11 @@ impl Answers {
     }
 
     /// Answers concurrently, on this task: what commands read with need not be able to change threads.
-    pub(super) async fn serve(&self, mut questions: mpsc::Receiver<Asked>) {
+    pub(super) async fn serve(&self, mut questions: mpsc::Receiver<Request>) {
         let mut answering = FuturesUnordered::new();
         loop {
             tokio::select! {
-                asked = questions.recv() => match asked {
+                request = questions.recv() => match request {
                     Some((question, answer)) => answering.push(async move {
                         // A page that was closed does not wait for its answer.
                         let _closed = answer.send(self.answered(question).await);
@@ -211,7 +210,7 @@ fn about(target: &Target) -> Value {
     })
 }
 
-/// As the command says it, its causes behind it.
+/// As the command prints it, its causes behind it.
 fn in_words(failure: Failure) -> String {
     match aws_error::in_words(failure) {
         Failure::Failed(error) => {

@@ -33,9 +33,9 @@ pub(super) fn open(address: &str) -> Option<NamedTempFile> {
 fn leading_to(address: &str) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("redial-console-").suffix(".html").tempfile()?;
     // An address has no characters that HTML would take for its own.
-    write!(
+    writeln!(
         file,
-        "<!doctype html><title>Redial console</title><meta http-equiv=\"refresh\" content=\"0; url={address}\">\n"
+        "<!doctype html><title>Redial console</title><meta http-equiv=\"refresh\" content=\"0; url={address}\">"
     )?;
     Ok(file)
 }

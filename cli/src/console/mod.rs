@@ -33,8 +33,7 @@ use crate::{
 /// `dead-letters list` and `status ID` print with --json, and reads it again every 10 seconds while it is visible, or every 30 where that
 /// costs something, on AWS. It changes nothing.
 ///
-/// Only this machine can reach the page, on 127.0.0.1; and the data is given only to whoever has the address as it was printed, which has
-/// a token that is new in each run. To see it from another machine, forward the port with SSH, the same number on both sides:
+/// Only this machine can reach the page, on 127.0.0.1, and the data needs the token in the printed address, which is new in each run. To see it from another machine, forward the port with SSH, the same number on both sides:
 /// `ssh -L 8741:127.0.0.1:8741 HOST` and `redial console --port 8741` there.
 ///
 /// What a refresh costs is what the commands cost: see infra/docs/console.md.

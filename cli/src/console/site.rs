@@ -1,4 +1,4 @@
-//! The page's server: its files, for anyone on this machine; and the data, for who has the token.
+//! The page's server: its files, for anyone on this machine; and the data, which needs the token.
 
 use http_body_util::Full;
 use hyper::{Method, Response, StatusCode, body::Bytes};
@@ -29,9 +29,10 @@ macro_rules! infra {
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-const FILES: [(&str, &str, &str); 14] = [
+const FILES: [(&str, &str, &str); 15] = [
     ("/", HTML, infra!("console/index.html")),
     ("/console.js", SCRIPT, infra!("console/console.js")),
     ("/server.js", SCRIPT, infra!("console/server.js")),
@@ -39,7 +40,8 @@ const FILES: [(&str, &str, &str); 14] = [
     ("/stack.js", SCRIPT, infra!("console/stack.js")),
     ("/delivery.js", SCRIPT, infra!("console/delivery.js")),
     ("/reasons.js", SCRIPT, infra!("web/reasons.js")),
-    ("/style.css", "text/css; charset=utf-8", infra!("console/style.css")),
+    ("/style.css", STYLE, infra!("console/style.css")),
+    ("/sections.css", STYLE, infra!("console/sections.css")),
     ("/icon.svg", SVG, infra!("web/icon.svg")),
     ("/plots/policies.svg", SVG, infra!("docs/plots/policies.svg")),
     ("/plots/burst.svg", SVG, infra!("docs/plots/burst.svg")),
@@ -52,12 +54,12 @@ const FILES: [(&str, &str, &str); 14] = [
 pub(super) struct Site {
     names: Names,
     lock: Lock,
-    questions: mpsc::Sender<answers::Asked>,
+    questions: mpsc::Sender<answers::Request>,
 }
 
 impl Site {
     /// With the questions that it gets from the page.
-    pub(super) fn new(port: u16, token: &Token) -> (Self, mpsc::Receiver<answers::Asked>) {
+    pub(super) fn new(port: u16, token: &Token) -> (Self, mpsc::Receiver<answers::Request>) {
         let (questions, asked) = mpsc::channel(MOST_WAITING);
         (Self { names: Names::at(port), lock: token.lock(), questions }, asked)
     }

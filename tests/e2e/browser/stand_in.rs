@@ -113,23 +113,23 @@ async fn reads(it: &OpenPage<Own>, selector: &str) -> String {
 
 async fn what_fails_is_explained_with_what_to_do_next(it: &OpenPage<Own>) {
     sends(it, REJECTED).await;
-    let told = reads(it, ".reason[data-bad=true]").await;
+    let text = reads(it, ".reason[data-bad=true]").await;
     let expected = "Failed. The receiver rejected the message, and would reject it again. Look at the status: what is sent has to change.";
-    assert_eq!(told, expected);
+    assert_eq!(text, expected);
     sends(it, UNANSWERED).await;
-    let told = reads(it, "section .alert:not([hidden])").await;
+    let text = reads(it, "section .alert:not([hidden])").await;
     assert!(
-        told.starts_with("the API does not answer. If the stack has stopped, the terminal with"),
-        "{told}"
+        text.starts_with("the API does not answer. If the stack has stopped, the terminal with"),
+        "{text}"
     );
 }
 
 async fn the_page_notices_that_its_server_is_gone(it: &OpenPage<Own>) {
     it.end_server(true);
-    let told = reads(it, "#gone").await;
+    let text = reads(it, "#gone").await;
     assert!(
-        told.contains("The demo has ended") && told.contains("run redial demo --browser again"),
-        "{told}"
+        text.contains("The demo has ended") && text.contains("run redial demo --browser again"),
+        "{text}"
     );
     it.end_server(false);
     it.page_shows("[data-gone=false]").await;

@@ -6,7 +6,7 @@ mod served;
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{Ipv4Addr, TcpStream},
-    process::Child,
+    process::{Child, Command},
 };
 
 use crate::prelude::*;
@@ -22,10 +22,11 @@ async fn the_console_shows_what_the_commands_print() {
     steps! {
         served::every_document_is_what_the_command_prints(&stack, &console).await;
         served::no_endpoint_and_no_payload_is_shown(&console, &endpoints);
-        served::only_who_has_the_token_reads_data(&console);
+        served::data_needs_the_token_of_this_run(&console);
         served::requests_of_other_sites_and_names_are_refused(&console);
         served::nothing_but_reading_is_accepted(&console);
         served::invalid_parameters_are_named(&console);
+        served::the_browser_gets_no_token_as_an_argument(&stack).await;
         served::a_port_that_is_taken_is_an_error(&stack, &console);
         page::the_page_is_usable_in_a_browser(&stack, console).await;
     }
@@ -65,7 +66,11 @@ struct Console {
 
 impl Console {
     fn start(stack: &TestStack, arguments: &str) -> Self {
-        let mut child = started(&mut stack.command(format!("console {arguments}")));
+        Self::started(&mut stack.command(format!("console {arguments}")))
+    }
+
+    fn started(command: &mut Command) -> Self {
+        let mut child = started(command);
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
         let address = line.trim().to_owned();

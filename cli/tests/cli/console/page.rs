@@ -45,6 +45,17 @@ impl Page {
         self.0.width(width).await.expect("a size");
     }
 
+    /// By the rules of axe-core, as it looks now.
+    async fn has_no_violations(&mut self, name: &str) {
+        let Some(axe) = axe() else { return };
+        let rules = format!(
+            "{axe}; return axe.run(document, {{resultTypes: ['violations']}}).then(({{violations}}) => violations.map((it) => \
+             [it.id, it.help, ...it.nodes.slice(0, 3).map((node) => node.html)]));"
+        );
+        let violations = self.script(&rules, json!([])).await;
+        assert_eq!(violations, json!([]), "{name}");
+    }
+
     async fn pictured(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("REDIAL_SCREENSHOTS").map(PathBuf::from) else { return };
         fs::create_dir_all(&folder).expect("a folder");
@@ -64,6 +75,7 @@ pub(super) async fn the_page_is_usable_in_a_browser(stack: &TestStack, console: 
     one_delivery_is_found_from_a_failure(&mut page).await;
     plots_are_drawn(&mut page).await;
     the_layout_holds_without_violations(&mut page).await;
+    deliveries_in_a_state_are_listed(&mut page, &stack.tenant).await;
     everything_is_reached_by_keyboard(&mut page, &stack.tenant).await;
     an_update_keeps_the_focus(&mut page).await;
     the_page_notices_that_its_server_is_gone(&mut page, stack, console).await;
@@ -125,7 +137,6 @@ async fn plots_are_drawn(page: &mut Page) {
 
 /// Width, colours, and the rules of axe-core.
 async fn the_layout_holds_without_violations(page: &mut Page) {
-    let axe = axe();
     for (name, is_dark, width) in [
         ("desk-light", false, 1_280),
         ("desk-dark", true, 1_280),
@@ -147,13 +158,7 @@ async fn the_layout_holds_without_violations(page: &mut Page) {
         assert!(found["over"].as_i64().is_some_and(|over| over <= 0), "{name} scrolls sideways: {found}");
         page.script("scrollTo(0, 0);", json!([])).await;
         page.pictured(name).await;
-        let Some(axe) = &axe else { continue };
-        let rules = format!(
-            "{axe}; return axe.run(document, {{resultTypes: ['violations']}}).then(({{violations}}) => violations.map((it) => \
-             [it.id, it.help, ...it.nodes.slice(0, 3).map((node) => node.html)]));"
-        );
-        let violations = page.script(&rules, json!([])).await;
-        assert_eq!(violations, json!([]), "{name}");
+        page.has_no_violations(name).await;
     }
     page.looks(false, 1_280).await;
 }
@@ -175,6 +180,17 @@ fn axe() -> Option<String> {
         writeln!(std::io::stderr(), "{why}").expect("standard error is open");
     }
     text
+}
+
+async fn deliveries_in_a_state_are_listed(page: &mut Page, tenant: &str) {
+    let submit = "document.getElementById('many-tenant').value = arguments[0]; document.getElementById('many-state').value = 'failed'; \
+                  document.getElementById('many').requestSubmit();";
+    page.script(submit, json!([tenant])).await;
+    page.shows("#story td [data-level=bad]").await;
+    page.has_no_violations("deliveries in a state").await;
+    page.pictured("deliveries").await;
+    page.script("document.querySelector('#story [data-id=refused]').click();", json!([])).await;
+    page.shows("#story .attempts").await;
 }
 
 async fn everything_is_reached_by_keyboard(page: &mut Page, tenant: &str) {
@@ -245,16 +261,17 @@ async fn the_page_notices_that_its_server_is_gone(page: &mut Page, stack: &TestS
     for part in ["The console has ended", "What is shown is from before", "Run redial console again"] {
         assert!(words.contains(part), "{words}");
     }
+    page.has_no_violations("without its server").await;
     page.pictured("gone").await;
     // Another run has another token, and another address leads to it in the same tab.
     let again = Console::start(stack, &format!("--port {port}"));
-    let told = async |page: &mut Page, words: &str| {
+    let says = async |page: &mut Page, words: &str| {
         let body = "return document.getElementById('gone').innerText.includes(arguments[0]);";
         while page.script(body, json!([words])).await != true {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };
-    tokio::time::timeout(PATIENCE, told(page, "has no access")).await.expect("it says so");
+    tokio::time::timeout(PATIENCE, says(page, "has no access")).await.expect("it says so");
     page.script("location.hash = arguments[0];", json!([format!("token={}", again.token)])).await;
     page.shows("body[data-gone=false]").await;
     again.interrupt();

@@ -1,6 +1,11 @@
 //! What the console's server gives, and what it refuses.
 
-use std::net::{SocketAddr, TcpStream};
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
 
 use super::{Console, PAYLOAD};
 use crate::prelude::*;
@@ -71,7 +76,7 @@ pub(super) fn no_endpoint_and_no_payload_is_shown(console: &Console, endpoints: 
     }
 }
 
-pub(super) fn only_who_has_the_token_reads_data(console: &Console) {
+pub(super) fn data_needs_the_token_of_this_run(console: &Console) {
     let other = format!("Bearer {}", "A".repeat(console.token.len()));
     for headers in [&[][..], &[("authorization", "Bearer ")], &[("authorization", &*other)]] {
         for path in ["/data/about", "/data/summary", "/data/delivery?tenant=acme&id=well", "/data/delivery"] {
@@ -150,4 +155,26 @@ pub(super) fn invalid_parameters_are_named(console: &Console) {
 pub(super) fn a_port_that_is_taken_is_an_error(stack: &TestStack, console: &Console) {
     let failed = stack.redial(format!("console --port {}", console.port)).refused_with(1);
     assert!(failed.contains("cannot be used; --port takes another"), "{failed}");
+}
+
+/// Other users of a machine see the arguments of every process.
+pub(super) async fn the_browser_gets_no_token_as_an_argument(stack: &TestStack) {
+    let folder = stack.folder().join("opener");
+    fs::create_dir_all(&folder).expect("a folder");
+    let seen = folder.join("seen");
+    let opener =
+        format!("#!/bin/sh\n(echo \"$@\"; cat \"$1\") > {0}.new && mv {0}.new {0}\n", seen.display());
+    for name in ["xdg-open", "open"] {
+        let program = folder.join(name);
+        fs::write(&program, &opener).expect("a file");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
+    }
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+    let console = Console::started(stack.command("console --open").env("PATH", path));
+    let text = eventually(async || fs::read_to_string(&seen).ok()).await.expect("it is started");
+    let (arguments, file) = text.split_once('\n').expect("two parts");
+    assert!(!arguments.contains(&console.token) && arguments.ends_with(".html"), "{arguments}");
+    assert!(file.contains(&console.address), "{file}");
+    console.interrupt();
+    assert!(!Path::new(arguments).exists(), "{arguments} is left behind");
 }
