@@ -48,10 +48,18 @@ async function refresh() {
   }
 }
 
+// The number of each section's latest read: an earlier one that ends later is not shown.
+const turns = {};
+
 async function readSection([name, parameters, show]) {
+  const turn = (turns[name] ?? 0) + 1;
+  turns[name] = turn;
   const note = document.querySelector(`[data-note="${name}"]`);
   try {
     const answer = await read(name, parameters());
+    if (turns[name] !== turn) {
+      return undefined;
+    }
     delete note.dataset.level;
     show(answer);
     return undefined;
@@ -64,6 +72,8 @@ async function readSection([name, parameters, show]) {
     return problem;
   }
 }
+
+const isPaused = () => Number($("every").value) === 0;
 
 async function about() {
   try {
@@ -107,7 +117,7 @@ function showReadAt() {
 // ---- The user ---------------------------------------------------------------------------------------------------------
 
 $("now").addEventListener("click", refresh);
-$("every").addEventListener("change", refresh);
+$("every").addEventListener("change", () => (isPaused() ? clearTimeout(timer) : refresh()));
 $("since").addEventListener("change", () => readSection(SECTIONS[0]));
 $("all").addEventListener("change", () => readSection(SECTIONS[1]));
 $("final").addEventListener("change", () => failures && showFailures(failures, $("final").checked));
@@ -129,7 +139,7 @@ document.addEventListener("click", async (event) => {
     $("story").focus();
   }
 });
-document.addEventListener("visibilitychange", () => document.hidden || refresh());
+document.addEventListener("visibilitychange", () => document.hidden || isPaused() || refresh());
 addEventListener("hashchange", () => takeToken() && refresh());
 
 setInterval(moveTimesOn, 1_000);

@@ -169,10 +169,12 @@ export const short = (hash) => (hash ?? "").split(":").at(-1).slice(0, 8);
 const link = (tenant, id) =>
   element("button", { type: "button", class: "link", "data-tenant": tenant, "data-id": id }, element("span", { class: "quiet" }, `${tenant}#`), id);
 
-const VERDICTS = { retry: "warn", gone: "calm", failed: "bad" };
+// What follows an attempt decides: a retry that is not made is final.
+const PLANS = { retry: "warn", defer: "warn", gone: "calm", cancelled: "calm", expired: "bad", dead_letter: "bad", failed_no_retries: "bad" };
+const GOES_ON = new Set(["retry", "defer"]);
 
 export function showFailures({ document: failures, note }, onlyFinal) {
-  const shown = failures.filter(({ verdict, plan }) => !onlyFinal || verdict !== "retry" || plan === "failed");
+  const shown = failures.filter(({ verdict, plan }) => !onlyFinal || !GOES_ON.has(plan ?? verdict));
   const rows = shown.map((failure) => {
     const text = JSON.stringify(failure);
     const plan = failure.plan && failure.plan !== failure.verdict ? ` → ${words(failure.plan)}` : "";
@@ -185,7 +187,7 @@ export function showFailures({ document: failures, note }, onlyFinal) {
         cell(failure.provider ?? words(failure.channel ?? ""), failure.endpoint_hash && element("small", {}, short(failure.endpoint_hash))),
         number(failure.attempt),
         failure.status_code ? element("td", { class: "number" }, String(failure.status_code)) : nothing("there was no answer"),
-        cell(pill(`${words(failure.verdict)}${plan}`, VERDICTS[failure.plan] ?? VERDICTS[failure.verdict] ?? "calm")),
+        cell(pill(`${words(failure.verdict)}${plan}`, PLANS[failure.plan ?? failure.verdict] ?? "calm")),
         cell(reason(failure.reason)),
         failure.took_ms === undefined || failure.took_ms === null ? nothing("unknown") : number(failure.took_ms, { unit: " ms" }),
       ],

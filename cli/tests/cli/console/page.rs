@@ -72,6 +72,7 @@ pub(super) async fn the_page_is_usable_in_a_browser(stack: &TestStack, console: 
     page.0.open(&console.address).await.expect("it is loaded");
     the_token_is_not_left_in_the_address(&mut page).await;
     the_stack_is_shown(&mut page).await;
+    only_final_failures_are_shown(&mut page).await;
     one_delivery_is_found_from_a_failure(&mut page).await;
     plots_are_drawn(&mut page).await;
     the_layout_holds_without_violations(&mut page).await;
@@ -106,6 +107,12 @@ async fn the_stack_is_shown(page: &mut Page) {
     let times =
         "return [...document.querySelectorAll('time')].filter((it) => !it.dateTime || !it.title).length;";
     assert_eq!(page.script(times, json!([])).await, 0);
+}
+
+async fn only_final_failures_are_shown(page: &mut Page) {
+    let ids = "document.getElementById('final').click(); return [...document.querySelectorAll('#failure-rows [data-id]')].map((it) => it.dataset.id).sort();";
+    assert_eq!(page.script(ids, json!([])).await, json!(["refused"]));
+    assert_eq!(page.script(ids, json!([])).await, json!(["busy", "refused"]));
 }
 
 async fn one_delivery_is_found_from_a_failure(page: &mut Page) {
