@@ -18,6 +18,7 @@ mod checkpoint;
 mod cloudwatch;
 pub mod commands;
 mod confirm;
+mod console;
 pub mod cost;
 mod dead_letters;
 mod doctor;

@@ -7,6 +7,7 @@
 // - `POST send` with `{subscription, payload: {title, body, url}, ttl, urgency}` → what `POST /v1/messages` answers (`{id, state}`).
 // - `GET status + id` → what `GET /v1/messages/{id}` answers.
 
+import { explain } from "./reasons.js";
 import { RedialError, current, listen, obstacle, renew, subscribe, unsubscribe } from "./redial.js";
 
 // Which wording of `#consent` the user agreed to: change it with the wording.
@@ -17,6 +18,21 @@ const LATER_MS = 5_000;
 const SOON_FOR_MS = 60_000;
 const LATER_FOR_MS = 30 * 60_000;
 const MOST_SHOWN = 20;
+// How often to look whether the server of this page is still there.
+const THERE_MS = 5_000;
+
+// Where the server's answers name no reason of a delivery: what to do next.
+const NEXT = {
+  api_unreachable: "Check that the terminal with `redial demo --browser` still runs it.",
+  api_refused: "Load the page again, which gets a new token, and try again.",
+  worker_failed: "Load the page again; a private window may not permit service workers.",
+  push_service_refused: "Remove this site's data in the browser's settings, load the page again and subscribe.",
+  no_push: "Use another browser.",
+  not_subscribed: "Subscribe first.",
+  502: "If the stack has stopped, the terminal with `redial demo --browser` says why; otherwise try again.",
+  504: "Try again.",
+  429: "Wait a little, and try again.",
+};
 
 const STEPS = ["queued", "sent", "displayed", "clicked", "closed"];
 const BAD = new Set(["gone", "expired", "failed", "failed_no_retries", "cancelled"]);
@@ -174,12 +190,14 @@ function showDelivery(delivery, status) {
   const between = ["sending", "retrying", "deferred"].includes(status.state);
   reason.hidden = !bad && !between;
   reason.dataset.bad = String(bad);
-  reason.textContent = `${capital(WORDS[status.state] ?? status.state)}${status.reason ? ` (${status.reason})` : ""}.`;
+  const { cause, next } = status.reason ? explain(status.reason) : {};
+  reason.replaceChildren(...withCode(sentences(capital(WORDS[status.state] ?? status.state), cause, next)));
+  reason.title = status.reason ?? "";
   const latest = STEPS.findLast((step) => reached[step]);
   const said = bad || (between && latest === "queued") ? status.state : latest;
   if (said !== delivery.said) {
     delivery.said = said;
-    $("announcement").textContent = `“${delivery.title}”: ${WORDS[said] ?? said}.`;
+    $("announcement").textContent = sentences(`“${delivery.title}”: ${WORDS[said] ?? said}`, bad && cause);
   }
 }
 
@@ -194,6 +212,17 @@ function timeOf(time, since) {
     ? `+${seconds < 10 ? Number(seconds.toFixed(1)) : Math.round(seconds)} s`
     : date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   return element;
+}
+
+// What there is of them, each with its full stop.
+function sentences(...parts) {
+  return parts.filter(Boolean).map((part) => (/[.!?…]$/.test(part) ? part : `${part}.`)).join(" ");
+}
+
+// Words between backticks are code.
+function withCode(text) {
+  const code = (words) => Object.assign(document.createElement("code"), { textContent: words });
+  return text.split("`").map((part, at) => (at % 2 ? code(part) : part));
 }
 
 function capital(text) {
@@ -211,13 +240,32 @@ async function ownServer(path, body) {
       signal: AbortSignal.timeout(15_000),
     });
   } catch (cause) {
+    lookForServer();
     throw new RedialError("api_unreachable", { cause });
   }
   const answered = await answer.json().catch(() => ({}));
   if (!answer.ok) {
-    throw new Error(answered.detail ?? answered.title ?? `The server answered with status ${answer.status}.`);
+    const problem = new Error(answered.detail ?? answered.title ?? `The server answered with status ${answer.status}.`);
+    throw Object.assign(problem, { status: answer.status });
   }
   return answered;
+}
+
+// Whether the server of this page is there. It ends with its command, and this page stays open.
+let looking;
+async function lookForServer() {
+  clearTimeout(looking);
+  const there = await fetch("/", { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(THERE_MS) }).then(
+    () => true,
+    () => false,
+  );
+  // It is read aloud when it comes, not every time.
+  if ($("gone").hidden !== there) {
+    $("gone").hidden = there;
+    document.body.dataset.gone = String(!there);
+  }
+  clearTimeout(looking);
+  looking = setTimeout(lookForServer, THERE_MS);
 }
 
 // Runs something for a button: no second click meanwhile, and what goes wrong is said.
@@ -231,7 +279,7 @@ async function busy(button, work) {
   try {
     await work();
   } catch (error) {
-    alert.textContent = error.message;
+    alert.replaceChildren(...withCode(sentences(error.message, NEXT[error.code] ?? NEXT[error.status])));
     alert.hidden = false;
   } finally {
     button.removeAttribute("aria-busy");
@@ -248,6 +296,9 @@ listen(({ id }) => {
     watch(delivery);
   }
 });
+
+document.addEventListener("visibilitychange", () => document.hidden || lookForServer());
+looking = setTimeout(lookForServer, THERE_MS);
 
 // A visit keeps the subscription fresh. What goes wrong with that is not what the user came for.
 renew()

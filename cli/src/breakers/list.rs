@@ -4,13 +4,13 @@ use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{endpoint::Origin, protection::Circuit, time::Timestamp};
 use redial_engine::{ports::Clock as _, ports::StoredOrigin};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::shown::{self, Row};
 use crate::{
     failure::Failure,
     parked::{self, Lines},
-    stack::OnStack,
+    stack::{OnStack, Target},
     terminal::{say, width},
 };
 
@@ -44,22 +44,47 @@ pub(crate) struct List {
 impl List {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let target = self.on.target().await?;
-        let known = target.protection().circuits().await?;
-        let (lines, error) = parked::lines(&target)
-            .await
-            .map_err(|error| error.failure("the lines of origins cannot be read"))?;
-        if let Some(error) = error {
-            say(&format!("the waiting messages could not all be counted: {}", error.in_words()));
+        let listed = Listed::read(&target, self.all).await?;
+        if let Some(error) = &listed.uncounted {
+            say(&format!("the waiting messages could not all be counted: {error}"));
         }
-        let now = System.now();
-        let total = known.len();
-        let rows = rows(known, &lines, self.all, now);
-        if rows.is_empty() && !self.on.json {
-            say(&nothing(total));
+        if listed.rows.is_empty() && !self.on.json {
+            say(&nothing(listed.total));
             return Ok(());
         }
-        let json = || json!({"origins": rows.iter().map(|row| row.json(now)).collect::<Vec<_>>()});
-        self.on.print(json, || shown::lines(&rows, now, width()))
+        self.on.print(|| listed.to_json(), || shown::lines(&listed.rows, listed.at, width()))
+    }
+}
+
+/// The origins at a moment.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    rows: Vec<Row>,
+    /// How many have data, listed or not.
+    total: usize,
+    /// Why what waits for them could not all be counted.
+    uncounted: Option<String>,
+    at: Timestamp,
+}
+
+impl Listed {
+    /// Those that need a look, or all.
+    pub(crate) async fn read(target: &Target, all: bool) -> Result<Self, Failure> {
+        let known = target.protection().circuits().await?;
+        let (lines, error) = parked::lines(target)
+            .await
+            .map_err(|error| error.failure("the lines of origins cannot be read"))?;
+        let (now, total) = (System.now(), known.len());
+        let uncounted = error.map(|error| error.in_words());
+        Ok(Self { rows: rows(known, &lines, all, now), total, uncounted, at: now })
+    }
+
+    pub(crate) fn uncounted(&self) -> Option<&str> {
+        self.uncounted.as_deref()
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({"origins": self.rows.iter().map(|row| row.json(self.at)).collect::<Vec<_>>()})
     }
 }
 

@@ -5,6 +5,8 @@ pub(crate) mod shown;
 mod turn;
 mod which;
 
+pub(crate) use list::Listed;
+
 subcommands! {
     /// Shows which push services and receivers are down or slowed down, and opens or closes their breakers by hand
     ///

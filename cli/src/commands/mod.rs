@@ -12,8 +12,9 @@ use redial_engine::http_api;
 #[cfg(feature = "local")]
 use crate::local;
 use crate::{
-    api_keys, audience, aws_error, breakers, cancel, cost, dead_letters, doctor, failure::Failure, hash_key,
-    limits, policy, send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify, webhooks,
+    api_keys, audience, aws_error, breakers, cancel, console, cost, dead_letters, doctor, failure::Failure,
+    hash_key, limits, policy, send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify,
+    webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -52,6 +53,7 @@ enum Command {
     #[command(subcommand, name = "audience")]
     Audiences(audience::Audiences),
     Tail(tail::Tail),
+    Console(console::Console),
     Doctor(doctor::Doctor),
     Verify(verify::Verify),
     #[command(subcommand)]
@@ -118,6 +120,7 @@ impl Cli {
             Command::Cancel(command) => command.run().await,
             Command::Audiences(command) => command.run().await,
             Command::Tail(command) => command.run().await,
+            Command::Console(command) => command.run().await,
             Command::Doctor(command) => command.run().await,
             Command::Verify(command) => command.run().await,
             Command::Subscriptions(command) => command.run().await,

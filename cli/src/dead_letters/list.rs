@@ -1,7 +1,7 @@
 use clap::Args;
 use futures_util::TryStreamExt as _;
 use redial_adapters::{
-    dead_letters_dynamo::{Described, Position},
+    dead_letters_dynamo::{Described, DynamoDeadLetters, Position},
     system::System,
 };
 use redial_core::time::Timestamp;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::{
     matching::matching,
-    which::{CLOCK_SKEW, Which},
+    which::{CLOCK_SKEW, Filter, Which},
 };
 use crate::{
     failure::Failure,
-    stack::TargetArgs,
+    stack::{Target, TargetArgs},
     table::{Column, Narrow, ROWS, Table},
     terminal::{print, print_lines, say, width},
 };
@@ -51,36 +51,68 @@ impl List {
         let now = System.now();
         let filter = self.which.filter(now, now.plus(CLOCK_SKEW))?;
         let store = self.target.resolve().await?.dead_letters();
-        let page = u16::try_from(self.limit.clamp(25, 250)).unwrap_or(250);
-        let mut matching = matching(&store, &filter, self.after, page).await?;
         let mut table = table(width());
-        let mut last = None;
-        for _ in 0..self.limit {
-            let Some(described) = matching.try_next().await? else {
-                print_lines(table.page())?;
-                if last.is_none() {
-                    say("no dead letters match");
-                }
-                return Ok(());
-            };
-            last = Some(Position::of(&described));
+        let mut show = |described: &Described| -> Result<(), Failure> {
             if self.json {
-                print(&json_of(&described).to_string())?;
+                print(&json_of(described).to_string())?;
             } else {
-                table.add(row(&described));
+                table.add(row(described));
             }
             if table.waiting() == ROWS {
                 print_lines(table.page())?;
             }
-        }
+            Ok(())
+        };
+        let End { last, has_more } = each(&store, &filter, self.after, self.limit, &mut show).await?;
         print_lines(table.page())?;
-        if let Some(last) = last
-            && matching.try_next().await?.is_some()
-        {
-            say(&format!("there are more: continue with --after {last}, or raise --limit"));
+        match last {
+            None => say("no dead letters match"),
+            Some(last) if has_more => {
+                say(&format!("there are more: continue with --after {last}, or raise --limit"));
+            }
+            Some(_) => {}
         }
         Ok(())
     }
+}
+
+/// Where a list ended.
+struct End {
+    last: Option<Position>,
+    has_more: bool,
+}
+
+/// Passes on those that match, newest first, at most `limit`, while they are read.
+async fn each(
+    store: &DynamoDeadLetters,
+    filter: &Filter,
+    after: Option<Position>,
+    limit: u32,
+    mut pass_on: impl FnMut(&Described) -> Result<(), Failure>,
+) -> Result<End, Failure> {
+    let page = u16::try_from(limit.clamp(25, 250)).unwrap_or(250);
+    let mut matching = matching(store, filter, after, page).await?;
+    let mut last = None;
+    for _ in 0..limit {
+        let Some(described) = matching.try_next().await? else { return Ok(End { last, has_more: false }) };
+        last = Some(Position::of(&described));
+        pass_on(&described)?;
+    }
+    let has_more = matching.try_next().await?.is_some();
+    Ok(End { last, has_more })
+}
+
+/// The latest of all tenants, a document each, and whether there are more.
+pub(crate) async fn latest(target: &Target, limit: u32) -> Result<(Vec<Value>, bool), Failure> {
+    let now = System.now();
+    let filter = Which::default().filter(now, now.plus(CLOCK_SKEW))?;
+    let mut found = Vec::new();
+    let collect = |described: &Described| {
+        found.push(json_of(described));
+        Ok(())
+    };
+    let End { has_more, .. } = each(&target.dead_letters(), &filter, None, limit, collect).await?;
+    Ok((found, has_more))
 }
 
 fn position(text: &str) -> Result<Position, &'static str> {

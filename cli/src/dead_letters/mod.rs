@@ -10,6 +10,8 @@ mod replay;
 mod show;
 mod which;
 
+pub(crate) use list::latest;
+
 subcommands! {
     /// Lists, shows, resends or removes messages that failed for good
     ///

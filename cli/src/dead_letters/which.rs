@@ -20,7 +20,7 @@ const DEFAULT_SINCE: Duration = Duration::from_secs(14 * 86_400);
 /// How far a worker's clock may be ahead of this machine's.
 pub(super) const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which dead letters")]
 pub(super) struct Which {
     /// Of this tenant; _unknown for bodies whose tenant could not be read [default: all tenants]

@@ -4,6 +4,7 @@ use redial_adapters::system::System;
 use redial_core::{
     identity::{SubscriptionId, Tenant},
     ledger::listing::{Filter, Listing, MOST},
+    route::WaitSettings,
     tag::MessageTag,
     time::{Timestamp, Ttl},
 };
@@ -16,64 +17,85 @@ use crate::{
     failure::Failure,
     stack::Target,
     table::{Column, Narrow, Table},
-    terminal::{print, print_lines, say, width},
+    terminal::{print_lines, say, width},
 };
 
 #[derive(Debug)]
-pub(super) struct ByState {
-    pub(super) filter: Filter,
-    pub(super) tenant: Tenant,
-    pub(super) since: Timestamp,
+pub(crate) struct ByState {
+    pub(crate) filter: Filter,
+    pub(crate) tenant: Tenant,
+    pub(crate) since: Timestamp,
     /// All of which each has.
-    pub(super) tags: Vec<MessageTag>,
-    pub(super) limit: usize,
-    pub(super) json: bool,
+    pub(crate) tags: Vec<MessageTag>,
+    pub(crate) limit: usize,
+}
+
+/// What was found, the latest first, and whether there is more.
+#[derive(Debug)]
+pub(crate) struct InState {
+    records: Vec<DeliveryRecord>,
+    pub(crate) has_more: bool,
+    waits: WaitSettings,
+    at: Timestamp,
 }
 
 impl ByState {
-    pub(super) async fn run(self, target: &Target) -> Result<(), Failure> {
-        let Self { filter, tenant, since, tags, limit, json } = self;
+    pub(crate) async fn read(&self, target: &Target) -> Result<InState, Failure> {
+        let Self { filter, tenant, since, tags, limit } = self;
         let deliveries = target.deliveries();
         let (mut found, mut after) = (Vec::new(), None);
         let has_more = loop {
             // Of a page, few may have the tags.
             let page = if tags.is_empty() { (limit - found.len()).min(MOST) } else { MOST };
-            let tags = tags.clone();
-            let listing = Listing { tenant: tenant.clone(), filter, since, tags, after, limit: page };
+            let (tenant, tags) = (tenant.clone(), tags.clone());
+            let listing = Listing { tenant, filter: *filter, since: *since, tags, after, limit: page };
             let listed = deliveries.list(&listing).await;
             let failed = |error| AwsError::of_port(&error).failure("the deliveries cannot be listed");
             let Listed { records, next } = listed.map_err(failed)?;
             found.extend(records);
-            if found.len() > limit {
-                found.truncate(limit);
+            if found.len() > *limit {
+                found.truncate(*limit);
                 break true;
             }
             match next {
                 None => break false,
-                Some(_) if found.len() >= limit => break true,
+                Some(_) if found.len() >= *limit => break true,
                 Some(position) => after = Some(position),
             }
         };
         let waits = delivery::wait_settings(target).await;
-        let now = System.now();
-        let place = |record: &DeliveryRecord| delivery::where_is(record, &waits, now);
+        Ok(InState { records: found, has_more, waits, at: System.now() })
+    }
+
+    pub(super) async fn run(self, target: &Target, json: bool) -> Result<(), Failure> {
+        let found = self.read(target).await?;
+        let Self { filter, tenant, since, tags, limit } = self;
         if json {
-            for record in &found {
-                print(&to_json(record, &place(record)).to_string())?;
-            }
+            print_lines(found.to_json().iter().map(Value::to_string))?;
         } else {
-            print_lines(lines(&found, place))?;
-            if found.is_empty() {
+            print_lines(lines(&found.records, |record| found.place(record)))?;
+            if found.records.is_empty() {
                 let tags =
                     tags.iter().map(|tag| format!(" with the tag {tag}")).collect::<Vec<_>>().join(" and");
                 let since = since.to_rfc3339_seconds();
                 say(&format!("no delivery of {tenant}{tags} is {filter} since {since}"));
             }
         }
-        if has_more {
+        if found.has_more {
             say(&format!("there are more: --limit shows more than {limit}"));
         }
         Ok(())
+    }
+}
+
+impl InState {
+    fn place(&self, record: &DeliveryRecord) -> String {
+        delivery::where_is(record, &self.waits, self.at)
+    }
+
+    /// A document for each.
+    pub(crate) fn to_json(&self) -> Vec<Value> {
+        self.records.iter().map(|record| to_json(record, &self.place(record))).collect()
     }
 }
 

@@ -17,9 +17,13 @@ use redial_core::{
 };
 use redial_engine::ports::Clock as _;
 
-pub(crate) use self::delivery::standing;
+pub(crate) use self::{
+    delivery::standing,
+    listing::ByState,
+    summary::{Summary, counted_since},
+};
 
-use self::{delivery::Standing, listing::ByState};
+use self::delivery::Standing;
 use crate::{
     arguments,
     failure::Failure,
@@ -38,7 +42,7 @@ const LISTED: RangeInclusive<u64> = 1..=10_000;
 const USUALLY_LISTED: u64 = 50;
 
 /// How far back `--state` looks without `--since`.
-const LISTED_SINCE: Duration = Duration::from_secs(86_400);
+pub(crate) const LISTED_SINCE: Duration = Duration::from_secs(86_400);
 
 /// Whose tenant it is, unless an option says so.
 const TENANT: &str = "REDIAL_TENANT";
@@ -153,8 +157,8 @@ impl Status {
             let now = System.now();
             let since = since.map_or(now.minus(LISTED_SINCE), |since| since.resolve(now));
             let limit = usize::try_from(limit.unwrap_or(USUALLY_LISTED)).unwrap_or(usize::MAX);
-            let listing = ByState { filter, tenant, since, tags: tag, limit, json };
-            return listing.run(&target.resolve().await?).await;
+            let listing = ByState { filter, tenant, since, tags: tag, limit };
+            return listing.run(&target.resolve().await?, json).await;
         }
         match (id, tenant) {
             (Some(id), Some(tenant)) => {

@@ -48,6 +48,11 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Attempts with one of these verdicts.
+    pub(super) fn of_verdicts(verdicts: &[&str]) -> Self {
+        Self { verdict: verdicts.iter().map(|it| (*it).to_owned()).collect(), ..Self::default() }
+    }
+
     pub(super) fn matches(&self, event: &Event) -> bool {
         self.has(event.kind)
             && says_something_new(event)

@@ -5,6 +5,7 @@
 //! read again for a while, and none is printed twice.
 
 mod event;
+pub(crate) mod failures;
 mod filter;
 mod follow;
 pub(crate) mod init_errors;

@@ -4,6 +4,7 @@
 mod api_keys;
 mod command;
 mod commands;
+mod console;
 mod dead_letters;
 mod demo;
 mod doctor;

@@ -212,6 +212,10 @@ impl Own {
     }
 }
 
+/// The titles of pushes that end otherwise than with a success.
+pub(super) const REJECTED: &str = "Rejected";
+pub(super) const UNANSWERED: &str = "Unanswered";
+
 pub(super) fn token(id: &str) -> String {
     format!("ack-{id}")
 }
@@ -233,7 +237,18 @@ impl BackOffice for Own {
     }
 
     async fn send(&self, message: Value) -> Answered {
-        let id = "from-the-page";
+        let id = match message["payload"]["title"].as_str() {
+            Some(REJECTED) => {
+                return (
+                    StatusCode::ACCEPTED,
+                    json!({"id": REJECTED, "state": "queued", "duplicate": false}),
+                );
+            }
+            Some(UNANSWERED) => {
+                return (StatusCode::BAD_GATEWAY, json!({"title": "the API does not answer"}));
+            }
+            Some(_) | None => "from-the-page",
+        };
         let ttl = message["ttl"].as_u64().and_then(|ttl| u32::try_from(ttl).ok()).expect("seconds");
         let status = self.api.push(&self.subscription(), &envelope(id, &message["payload"]), ttl).await;
         assert_eq!(status, 201);
@@ -241,6 +256,11 @@ impl BackOffice for Own {
     }
 
     async fn status(&self, id: &str) -> Answered {
+        if id == REJECTED {
+            let document = json!({"id": id, "state": "failed", "final": true, "status": 400, "reason": "rejected",
+                "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"});
+            return (StatusCode::OK, document);
+        }
         let document = json!({"id": id, "state": "sent", "final": true, "status": 201,
             "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
             "displayed_at": self.acked(id, "displayed"), "clicked_at": self.acked(id, "clicked"),

@@ -1,11 +1,11 @@
 //! A Firefox that has the page open, and what a test makes it do.
 
-use std::{io::Write as _, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use redial::browser_demo::{BackOffice, Port, Server, Site};
 use redial_testkit::{
     autopush::{Autopush, Code, Event},
-    firefox::{self, Firefox},
+    firefox::Firefox,
 };
 use serde_json::{Value, json};
 
@@ -14,17 +14,6 @@ use super::pages::Pages;
 /// For anything that Firefox has to do. A machine that builds at the same time must not make it fail.
 pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-pub(super) fn firefox() -> Option<PathBuf> {
-    let program = firefox::find();
-    if program.is_none() {
-        assert!(!firefox::is_required(), "no firefox-esr or firefox in PATH, and CI is set");
-        // Past the test harness, which keeps what a passing test prints.
-        let why = "skipped: no firefox-esr or firefox in PATH; FIREFOX can name one";
-        writeln!(std::io::stderr(), "{why}").expect("standard error is open");
-    }
-    program
-}
 
 pub(super) struct OpenPage<B> {
     pub(super) push: Autopush,
@@ -77,6 +66,11 @@ impl<B: BackOffice> OpenPage<B> {
             let complaints = self.page("complaints", json!({})).await;
             panic!("nothing is {selector}; the page reads {text}, and says {complaints}");
         }
+    }
+
+    /// From now on the page's own server answers nothing, or everything again.
+    pub(super) fn end_server(&self, ended: bool) {
+        self.pages.end(ended);
     }
 
     pub(super) async fn click(&self, selector: &str) {

@@ -1,6 +1,12 @@
 //! The way of a test's orders into the page: the demo's own server of `infra/web`, with a script more.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::{Method, Response, StatusCode, body::Bytes};
@@ -24,16 +30,29 @@ pub(super) struct Pages<B> {
     orders: AsyncMutex<mpsc::UnboundedReceiver<Value>>,
     /// Who waits for the report of an order, by its number.
     waiting: Mutex<Vec<Option<oneshot::Sender<Value>>>>,
+    /// Whether the demo's own server has ended.
+    ended: AtomicBool,
 }
 
 impl<B: BackOffice> Pages<B> {
     pub(super) fn new(site: Site<B>) -> Self {
         let (give, orders) = mpsc::unbounded_channel();
-        Self { site, give, orders: AsyncMutex::new(orders), waiting: Mutex::default() }
+        Self {
+            site,
+            give,
+            orders: AsyncMutex::new(orders),
+            waiting: Mutex::default(),
+            ended: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn back_office(&self) -> &B {
         self.site.back_office()
+    }
+
+    /// From now on the demo's own server answers nothing, or everything again.
+    pub(super) fn end(&self, ended: bool) {
+        self.ended.store(ended, Ordering::Relaxed);
     }
 
     /// Lets the page do something (`driver.js` has the list), and returns what came of it.
@@ -85,6 +104,7 @@ impl<B: BackOffice> Answers for Pages<B> {
                 let _ended = waiting.map(|sender| sender.send(report));
                 json_answer(StatusCode::OK, &json!(null))
             }
+            _ if self.ended.load(Ordering::Relaxed) => return None,
             (&Method::GET, "/") => Self::driven(self.site.answer(asked).await?).await,
             _ => self.site.answer(asked).await?,
         })

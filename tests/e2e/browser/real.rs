@@ -5,10 +5,13 @@ use std::io::Write as _;
 
 use redial::browser_demo::{Port, Sender};
 use redial_core::identity::Tenant;
-use redial_testkit::autopush::{Autopush, Event};
+use redial_testkit::{
+    autopush::{Autopush, Event},
+    firefox,
+};
 use redial_tests::prelude::*;
 
-use super::open_page::{self, OpenPage};
+use super::open_page::OpenPage;
 
 /// A stack that may post to this push server, and whose API the page at this port may call.
 async fn stack_for(push: &Autopush, port: &Port) -> TestStack {
@@ -27,7 +30,7 @@ async fn stack_for(push: &Autopush, port: &Port) -> TestStack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ledger_has_what_a_browser_showed_until_it_leaves() {
-    let Some(program) = open_page::firefox() else { return };
+    let Some(program) = firefox::find_or_skip() else { return };
     let push = Autopush::start().expect("it starts");
     let port = Port::take(0).expect("a free port");
     let stack = stack_for(&push, &port).await;

@@ -2,17 +2,20 @@
 
 use hyper::Method;
 use redial::browser_demo::Port;
-use redial_testkit::autopush::{Autopush, Event};
+use redial_testkit::{
+    autopush::{Autopush, Event},
+    firefox,
+};
 use serde_json::{Value, json};
 
 use super::{
-    api::{Api, Own, Refusal, envelope, token},
-    open_page::{self, LOOK_AGAIN, OpenPage, PATIENCE},
+    api::{Api, Own, REJECTED, Refusal, UNANSWERED, envelope, token},
+    open_page::{LOOK_AGAIN, OpenPage, PATIENCE},
 };
 
 /// The page with its own API; `None` if there is no Firefox here.
 async fn open() -> Option<OpenPage<Own>> {
-    let program = open_page::firefox()?;
+    let program = firefox::find_or_skip()?;
     let push = Autopush::start().expect("it starts");
     let own = Own::start(Api::new(push.endpoints()).await).await;
     let port = Port::take(0).expect("a free port");
@@ -41,6 +44,8 @@ async fn a_browser_subscribes_shows_and_reports_pushes_and_unsubscribes() {
     what_a_browser_lacks_is_named(&it).await;
     let subscription = subscribes(&it).await;
     a_test_push_from_the_page_is_shown_and_clicked(&it).await;
+    what_fails_is_explained_with_what_to_do_next(&it).await;
+    the_page_notices_that_its_server_is_gone(&it).await;
     a_duplicate_is_shown_once(&it, &subscription).await;
     pushes_without_an_envelope_are_shown_too(&it, &subscription).await;
     a_declarative_push_is_shown_reported_and_followed(&it, &subscription).await;
@@ -93,6 +98,41 @@ async fn a_test_push_from_the_page_is_shown_and_clicked(it: &OpenPage<Own>) {
     desktop.click_notification("From the page").await.expect("a click");
     it.acked("from-the-page", "clicked").await;
     it.page_shows("[data-step=clicked][data-done]").await;
+}
+
+async fn sends(it: &OpenPage<Own>, title: &str) {
+    it.page("fill", json!({"selector": "#title", "value": title})).await;
+    it.click("#send").await;
+}
+
+async fn reads(it: &OpenPage<Own>, selector: &str) -> String {
+    it.page_shows(selector).await;
+    let text = it.page("text", json!({"selector": selector})).await;
+    text.as_str().expect("text").to_owned()
+}
+
+async fn what_fails_is_explained_with_what_to_do_next(it: &OpenPage<Own>) {
+    sends(it, REJECTED).await;
+    let text = reads(it, ".reason[data-bad=true]").await;
+    let expected = "Failed. The receiver rejected the message, and would reject it again. Look at the status: what is sent has to change.";
+    assert_eq!(text, expected);
+    sends(it, UNANSWERED).await;
+    let text = reads(it, "section .alert:not([hidden])").await;
+    assert!(
+        text.starts_with("the API does not answer. If the stack has stopped, the terminal with"),
+        "{text}"
+    );
+}
+
+async fn the_page_notices_that_its_server_is_gone(it: &OpenPage<Own>) {
+    it.end_server(true);
+    let text = reads(it, "#gone").await;
+    assert!(
+        text.contains("The demo has ended") && text.contains("run redial demo --browser again"),
+        "{text}"
+    );
+    it.end_server(false);
+    it.page_shows("[data-gone=false]").await;
 }
 
 async fn a_duplicate_is_shown_once(it: &OpenPage<Own>, subscription: &Value) {

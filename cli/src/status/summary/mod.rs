@@ -52,7 +52,7 @@ enum AgesFrom {
 
 /// A stack at one moment, all parts read concurrently. A missing permission costs one part and not the whole.
 #[derive(Clone, PartialEq, Debug)]
-struct Summary {
+pub(crate) struct Summary {
     stack: String,
     at: Timestamp,
     /// Why it does not answer at all.
@@ -77,6 +77,28 @@ struct Summary {
 }
 
 impl Summary {
+    /// Reads it. Where nothing answers, it looks for the stack once more: a local one may be known to have ended, or be up again at
+    /// another place, which is returned too.
+    pub(crate) async fn read_or_find(
+        args: &TargetArgs,
+        target: &Target,
+        since: Timestamp,
+        all: bool,
+        now: Timestamp,
+    ) -> (Self, Option<Target>) {
+        let mut summary = Self::read(target, since, all, now).await;
+        if summary.lost.is_none() {
+            return (summary, None);
+        }
+        match args.found().await {
+            Ok(found) => (summary, Some(found)),
+            Err(why) => {
+                summary.lost = Some(why);
+                (summary, None)
+            }
+        }
+    }
+
     async fn read(target: &Target, since: Timestamp, all: bool, now: Timestamp) -> Self {
         let (depths, metrics, emulated_ages, emulated_flow, waits, mut origins, init_errors) = join!(
             queues::depths(target),
@@ -155,16 +177,17 @@ pub(super) struct Shown {
 impl Shown {
     /// An error if the period is too short or too long.
     pub(super) fn since(&self, now: Timestamp) -> Result<Timestamp, Failure> {
-        let Some(since) = &self.since else { return Ok(now.minus(FLOW_PERIOD)) };
-        let at = since.resolve(now);
-        let window = now.since(at);
-        if at < now && window <= LONGEST_PERIOD && window >= SHORTEST_PERIOD {
-            return Ok(at);
-        }
         let words = "--since: expected a time from 1m to 15d ago for --summary, because CloudWatch has metrics by the minute and for 15 days; \
                      found another";
-        Err(Failure::input(words))
+        counted_since(self.since.as_ref(), now).ok_or_else(|| Failure::input(words))
     }
+}
+
+/// From when on what was sent and failed is counted; `None` if the period is too short or too long.
+pub(crate) fn counted_since(since: Option<&When>, now: Timestamp) -> Option<Timestamp> {
+    let Some(since) = since else { return Some(now.minus(FLOW_PERIOD)) };
+    let at = since.resolve(now);
+    (at < now && (SHORTEST_PERIOD..=LONGEST_PERIOD).contains(&now.since(at))).then_some(at)
 }
 
 /// Metrics are counted by the minute.
@@ -178,14 +201,9 @@ pub(super) async fn run(args: &TargetArgs, show: Shown) -> Result<(), Failure> {
     let (mut is_first, mut was_lost, mut last) = (true, false, Vec::new());
     loop {
         let now = System.now();
-        let mut summary = Summary::read(&target, show.since(now)?, all, now).await;
-        if summary.lost.is_some() {
-            // A local stack may be known to have ended, or be up again at another place.
-            match args.found().await {
-                Ok(found) => target = found,
-                Err(why) => summary.lost = Some(why),
-            }
-        }
+        let since = show.since(now)?;
+        let (summary, found) = Summary::read_or_find(args, &target, since, all, now).await;
+        target = found.unwrap_or(target);
         if !(was_lost && summary.lost.is_some()) {
             let text = if json {
                 shown(&summary.to_json().to_string(), &io::stdout()).into_owned()

@@ -13,12 +13,13 @@
 //! stack is gone with all that it stored.
 
 mod sender;
-mod server;
 mod site;
 
-pub use redial_receivers::serve::Port;
+pub use redial_receivers::{
+    page_server::{Answers, Asked, Server, answer, json, set},
+    serve::Port,
+};
 pub use sender::{Sender, SenderError};
-pub use server::{Answers, Asked, Server, answer, json, set};
 pub use site::{Answered, BackOffice, Site};
 
 use std::{convert::Infallible, sync::Arc};

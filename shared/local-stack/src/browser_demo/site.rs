@@ -6,9 +6,8 @@
 
 use http_body_util::Full;
 use hyper::{Method, Response, StatusCode, body::Bytes};
-use serde_json::{Value, json};
-
-use super::server::{Answers, Asked, answer, json as json_answer, set};
+use redial_receivers::page_server::{Answers, Asked, Names, answer, json as json_answer, problem, protect};
+use serde_json::Value;
 
 /// Where the page sends its test pushes.
 const SEND: &str = "/demo/send";
@@ -21,9 +20,10 @@ macro_rules! web {
     };
 }
 
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 8] = [
     ("/", "text/html; charset=utf-8", web!("index.html")),
     ("/app.js", "text/javascript; charset=utf-8", web!("app.js")),
+    ("/reasons.js", "text/javascript; charset=utf-8", web!("reasons.js")),
     ("/redial.js", "text/javascript; charset=utf-8", web!("redial.js")),
     ("/redial-sw.js", "text/javascript; charset=utf-8", web!("redial-sw.js")),
     ("/style.css", "text/css; charset=utf-8", web!("style.css")),
@@ -49,7 +49,7 @@ pub trait BackOffice: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Site<B> {
     back_office: B,
-    names: [String; 2],
+    names: Names,
     policy: String,
 }
 
@@ -60,7 +60,7 @@ impl<B: BackOffice> Site<B> {
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' {api}; worker-src 'self'; \
              manifest-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         );
-        Self { back_office, names: ["localhost", "127.0.0.1"].map(|name| format!("{name}:{port}")), policy }
+        Self { back_office, names: Names::at(port), policy }
     }
 
     pub fn back_office(&self) -> &B {
@@ -68,14 +68,8 @@ impl<B: BackOffice> Site<B> {
     }
 
     async fn route(&self, asked: &Asked) -> Response<Full<Bytes>> {
-        if !asked.header("host").is_some_and(|host| self.names.iter().any(|name| name == host)) {
-            return problem(StatusCode::MISDIRECTED_REQUEST, "not a name of this machine");
-        }
-        let is_own = |origin: &str| {
-            origin.strip_prefix("http://").is_some_and(|host| self.names.iter().any(|name| name == host))
-        };
-        if asked.header("origin").is_some_and(|origin| !is_own(origin)) {
-            return problem(StatusCode::FORBIDDEN, "Origin: a page of another site");
+        if let Some(refusal) = self.names.refusal(asked) {
+            return refusal;
         }
         match (&asked.method, asked.path.as_str()) {
             (&Method::POST, SEND) => match asked.header("content-type") {
@@ -103,11 +97,7 @@ impl<B: BackOffice> Site<B> {
 impl<B: BackOffice> Answers for Site<B> {
     async fn answer(&self, asked: Asked) -> Option<Response<Full<Bytes>>> {
         let mut response = self.route(&asked).await;
-        set(&mut response, "content-security-policy", &self.policy);
-        set(&mut response, "cross-origin-resource-policy", "same-origin");
-        set(&mut response, "x-content-type-options", "nosniff");
-        set(&mut response, "referrer-policy", "no-referrer");
-        set(&mut response, "cache-control", "no-store");
+        protect(&mut response, &self.policy);
         Some(response)
     }
 }
@@ -135,13 +125,19 @@ fn response((status, document): Answered) -> Response<Full<Bytes>> {
     json_answer(status, &document)
 }
 
-fn problem(status: StatusCode, title: &str) -> Response<Full<Bytes>> {
-    json_answer(status, &json!({"title": title}))
-}
-
 #[cfg(test)]
 mod tests {
+    use redial_core::reason::Reason;
+
     use super::*;
+
+    #[test]
+    fn the_page_explains_every_reason() {
+        let explained = web!("reasons.js");
+        let listed =
+            explained.lines().filter_map(|line| line.trim().split_once(": [\"")).map(|(label, _)| label);
+        assert_eq!(listed.collect::<Vec<_>>(), Reason::ALL.map(Reason::label));
+    }
 
     #[test]
     fn a_policy_s_source_is_an_origin() {

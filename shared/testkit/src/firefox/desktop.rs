@@ -21,8 +21,8 @@ const PORT_FILE: &str = "MarionetteActivePort";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks for something that is not announced: a file, or a window.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// More than any answer to what is asked here.
-const LONGEST_MESSAGE: usize = 1 << 20;
+/// More than any answer to what is asked here: the longest is the picture of a page.
+const LONGEST_MESSAGE: usize = 64 << 20;
 
 /// Finds the notification with this title, and does something with its window.
 const WITH_ALERT: &str = r#"
@@ -100,7 +100,7 @@ impl Desktop {
         tokio::time::timeout(PATIENCE, look).await.map_err(|_| DesktopError::Late("no such notification"))?
     }
 
-    async fn command(&mut self, name: &str, parameters: Value) -> Result<Value, DesktopError> {
+    pub(super) async fn command(&mut self, name: &str, parameters: Value) -> Result<Value, DesktopError> {
         self.sent += 1;
         let text = json!([0, self.sent, name, parameters]).to_string();
         self.stream.write_all(format!("{}:{text}", text.len()).as_bytes()).await?;

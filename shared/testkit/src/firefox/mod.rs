@@ -10,10 +10,11 @@
 //! What it keeps true: when the handle is dropped, Firefox and all of its processes have ended, and the profile is gone.
 
 mod desktop;
+mod window;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,6 +24,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 pub use desktop::{Desktop, DesktopError};
+pub use window::{ENTER, TAB, Window};
 
 /// The environment variable that names the program to start.
 pub const FIREFOX: &str = "FIREFOX";
@@ -47,6 +49,21 @@ pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     NAMES.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()))
+}
+
+/// The same for a test, which says that it is skipped where there is none.
+///
+/// # Panics
+/// If there is none, and it is required.
+pub fn find_or_skip() -> Option<PathBuf> {
+    let program = find();
+    if program.is_none() {
+        assert!(!is_required(), "no firefox-esr or firefox in PATH, and CI is set");
+        // Past the test harness, which keeps what a passing test prints.
+        let why = "skipped: no firefox-esr or firefox in PATH; FIREFOX can name one";
+        writeln!(io::stderr(), "{why}").expect("standard error is open");
+    }
+    program
 }
 
 /// A running Firefox. It is killed when it is dropped.
@@ -98,6 +115,11 @@ impl Firefox {
     /// A hand for what lies outside the page: its notifications.
     pub async fn desktop(&self) -> Result<Desktop, DesktopError> {
         Desktop::connect(self.profile.path()).await
+    }
+
+    /// A page in it, driven from outside; instead of [`Firefox::desktop`], since Firefox takes one connection.
+    pub async fn window(&self) -> Result<Window, DesktopError> {
+        Window::of(self.desktop().await?).await
     }
 }
 

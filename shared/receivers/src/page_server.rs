@@ -1,4 +1,7 @@
-//! A small HTTP server on this machine, whose answers are a function.
+//! A small HTTP server of a page on this machine, whose answers are a function.
+//!
+//! A page of another site must neither read its answers nor change anything by it: [`Names`] refuses what was not meant for this
+//! server, and [`protect`] sets the headers that keep its page to itself.
 
 use std::sync::Arc;
 
@@ -8,9 +11,10 @@ use hyper::{
     body::Bytes,
     header::{HeaderName, HeaderValue},
 };
-use redial_receivers::serve::{self, Port};
-use serde_json::Value;
+use serde_json::{Value, json as object};
 use tokio::task::JoinSet;
+
+use crate::serve::{self, Port};
 
 const LONGEST_BODY: usize = 256 * 1024;
 
@@ -19,6 +23,8 @@ const LONGEST_BODY: usize = 256 * 1024;
 pub struct Asked {
     pub method: Method,
     pub path: String,
+    /// What follows the path's `?`.
+    pub query: String,
     pub body: Bytes,
     headers: HeaderMap,
 }
@@ -65,7 +71,8 @@ impl Server {
                         return Some(answer(StatusCode::PAYLOAD_TOO_LARGE, "text/plain", "too long"));
                     }
                     let path = parts.uri.path().to_owned();
-                    let asked = Asked { method: parts.method, path, body, headers: parts.headers };
+                    let query = parts.uri.query().unwrap_or_default().to_owned();
+                    let asked = Asked { method: parts.method, path, query, body, headers: parts.headers };
                     answers.answer(asked).await
                 }
             })
@@ -94,4 +101,47 @@ pub fn json(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
 pub fn set(response: &mut Response<Full<Bytes>>, name: &'static str, value: &str) {
     let value = HeaderValue::from_str(value).expect("invariant: visible ASCII");
     response.headers_mut().insert(HeaderName::from_static(name), value);
+}
+
+/// An answer that says in a few words what is wrong.
+pub fn problem(status: StatusCode, title: &str) -> Response<Full<Bytes>> {
+    json(status, &object!({"title": title}))
+}
+
+/// The names under which a browser on this machine reaches a server at a port of the loopback interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Names([String; 2]);
+
+impl Names {
+    pub fn at(port: u16) -> Self {
+        Self(["localhost", "127.0.0.1"].map(|name| format!("{name}:{port}")))
+    }
+
+    /// The answer to a request that was not meant for this server, or that another site's page made.
+    ///
+    /// Any page can give a name of its own this machine's address, and read the answers (DNS rebinding): the name in `Host` is then
+    /// its own. A request that another site's page makes has that site in `Origin`.
+    pub fn refusal(&self, asked: &Asked) -> Option<Response<Full<Bytes>>> {
+        let is_own = |host: &str| self.0.iter().any(|name| name == host);
+        if !asked.header("host").is_some_and(is_own) {
+            return Some(problem(StatusCode::MISDIRECTED_REQUEST, "not a name of this machine"));
+        }
+        let is_own_origin = |origin: &str| origin.strip_prefix("http://").is_some_and(is_own);
+        if asked.header("origin").is_some_and(|origin| !is_own_origin(origin)) {
+            return Some(problem(StatusCode::FORBIDDEN, "Origin: a page of another site"));
+        }
+        None
+    }
+}
+
+/// Sets what keeps a page to itself: its content policy, and that no other site embeds it or reads it, and no cache keeps it.
+///
+/// # Panics
+/// If the policy has characters that no header may have.
+pub fn protect(response: &mut Response<Full<Bytes>>, policy: &str) {
+    set(response, "content-security-policy", policy);
+    set(response, "cross-origin-resource-policy", "same-origin");
+    set(response, "x-content-type-options", "nosniff");
+    set(response, "referrer-policy", "no-referrer");
+    set(response, "cache-control", "no-store");
 }

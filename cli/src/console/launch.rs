@@ -1,0 +1,58 @@
+//! Opens the page in the user's browser.
+//!
+//! Other users of a machine see the arguments of every process. So the browser's are the path of a file that only its owner can
+//! read, and that leads on to the address.
+
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
+use tempfile::NamedTempFile;
+
+use crate::terminal::say;
+
+/// What opens a file in the browser that the user has chosen.
+const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+
+/// The file is to be kept until the browser has read it. `None` if there is no opener, which is said.
+pub(super) fn open(address: &str) -> Option<NamedTempFile> {
+    let opened = leading_to(address).and_then(|file| {
+        let mut opener = Command::new(OPENER);
+        opener.arg(file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        opener.spawn().map(|_| file)
+    });
+    opened
+        .inspect_err(|error| {
+            say(&format!("{OPENER} could not be started ({error}): open the address by hand"));
+        })
+        .ok()
+}
+
+/// A file of the user alone, as temporary files are.
+fn leading_to(address: &str) -> std::io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("redial-console-").suffix(".html").tempfile()?;
+    // An address has no characters that HTML would take for its own.
+    writeln!(
+        file,
+        "<!doctype html><title>Redial console</title><meta http-equiv=\"refresh\" content=\"0; url={address}\">"
+    )?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_its_owner_can_read_the_file_that_leads_to_the_page() {
+        let file = leading_to("http://127.0.0.1:1/#token=s3cret").expect("a file");
+        let mode = file.as_file().metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let text = std::fs::read_to_string(file.path()).expect("text");
+        assert!(text.contains("url=http://127.0.0.1:1/#token=s3cret\""), "{text}");
+        assert!(!file.path().to_string_lossy().contains("s3cret"));
+    }
+}
