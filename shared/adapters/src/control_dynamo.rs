@@ -210,7 +210,7 @@ mod tests {
 
     fn bucket() -> WaitBucket {
         let now = Timestamp::from_secs(1_800_000_000);
-        WaitBucket::of(Lane::Bulk, now.plus(std::time::Duration::from_secs(60)), 60, now).expect("ahead")
+        WaitBucket::of(Lane::Bulk, now.plus(Duration::from_secs(60)), 60, now).expect("ahead")
     }
 
     fn new() -> (FakeTable, DynamoControl) {
