@@ -12,9 +12,9 @@ use redial_engine::http_api;
 #[cfg(feature = "local")]
 use crate::local;
 use crate::{
-    api_keys, audience, aws_error, breakers, cancel, console, cost, dead_letters, doctor, failure::Failure,
-    hash_key, limits, policy, send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify,
-    webhooks,
+    api_keys, audience, aws_error, breakers, cancel, console, cost, dead_letters, doctor, failover,
+    failure::Failure, hash_key, limits, policy, replica, send, status, subscriptions, tail,
+    terminal::print_as_it_is, vapid, verify, webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -76,6 +76,9 @@ enum Command {
     Vapid(vapid::Vapid),
     #[command(subcommand)]
     HashKey(hash_key::HashKey),
+    #[command(subcommand)]
+    Replica(replica::Replica),
+    Failover(failover::Failover),
     Cost(cost::Cost),
     /// Prints the JSON Schema of a message
     ///
@@ -134,6 +137,8 @@ impl Cli {
             Command::Webhooks(command) => command.run().await,
             Command::Vapid(command) => command.run().await,
             Command::HashKey(command) => command.run().await,
+            Command::Replica(command) => command.run().await,
+            Command::Failover(command) => command.run().await,
             Command::Cost(command) => command.run(),
             Command::Schema => print_as_it_is(SCHEMA.as_bytes()).map_err(Failure::from),
             Command::Openapi => print_as_it_is(http_api::openapi().as_bytes()).map_err(Failure::from),

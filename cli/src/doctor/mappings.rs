@@ -27,16 +27,50 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let lambda = stack.target.lambda();
     let (dispatch, cleanup) =
         join!(mappings(&lambda, &stack.target.dispatch), mappings(&lambda, &stack.target.cleanup));
+    let is_standby = stack.parameters.get("Standby").is_some_and(|value| value == "true");
     report
         .well("each of the six queues has an enabled mapping that reports which messages of a batch failed");
     for (function, mappings) in [("dispatch", dispatch), ("cleanup", cleanup)] {
         let Some(mappings) = report.read(format!("the mappings of {function}"), mappings) else { continue };
-        for queue in QUEUES.iter().filter(|queue| queue.function() == function) {
-            if let Ok(url) = output(outputs, queue.output) {
-                judge_mapping(queue, of_queue(&mappings, url), report);
-            }
+        let queues = QUEUES.iter().filter(|queue| queue.function() == function);
+        let of_queues: Vec<(&Queue, Option<&Mapping>)> = queues
+            .filter_map(|queue| Some((queue, of_queue(&mappings, output(outputs, queue.output).ok()?))))
+            .collect();
+        let stands_by = function == "dispatch" && judge_standby(&of_queues, is_standby, report);
+        for (queue, mapping) in of_queues {
+            judge_mapping(queue, mapping, stands_by, report);
         }
     }
+}
+
+/// Whether the stack is on standby: none of these queues is read. A deployment writes what the parameter says wherever it changes a
+/// mapping, so that the two should agree.
+fn judge_standby(mappings: &[(&Queue, Option<&Mapping>)], is_standby: bool, report: &mut Report) -> bool {
+    let is_off = |(_, mapping): &(&Queue, Option<&Mapping>)| mapping.is_some_and(is_disabled);
+    let stands_by = !mappings.is_empty() && mappings.iter().all(is_off);
+    match (stands_by, is_standby) {
+        (true, true) => report.well(
+            "the stack is on standby: dispatch reads none of its queues until `redial failover` starts it, and cleanup \
+             reads both of its own",
+        ),
+        (true, false) => report.warning(
+            "the stack is on standby, although its parameter Standby is false: dispatch reads none of its queues, and a \
+             deployment that changes a mapping starts it",
+            "deploy with Standby=true, or start it with `redial failover`",
+        ),
+        (false, true) if !mappings.iter().any(is_off) => report.warning(
+            "dispatch reads its queues, although the parameter Standby is true: a deployment that changes a mapping \
+             stops it",
+            "deploy with Standby=false, or stop it with `redial failover`",
+        ),
+        (false, true | false) => {}
+    }
+    stands_by
+}
+
+/// Whether it takes no batch from its queue.
+fn is_disabled(mapping: &Mapping) -> bool {
+    matches!(mapping.state(), Some("Disabled" | "Disabling"))
 }
 
 /// All mappings to a function.
@@ -54,7 +88,7 @@ pub(crate) fn of_queue<'a>(mappings: &'a [Mapping], url: &str) -> Option<&'a Map
     })
 }
 
-fn judge_mapping(queue: &Queue, mapping: Option<&Mapping>, report: &mut Report) {
+fn judge_mapping(queue: &Queue, mapping: Option<&Mapping>, stands_by: bool, report: &mut Report) {
     let (name, function) = (queue.name, queue.function());
     let Some(mapping) = mapping else {
         return report.fault(
@@ -67,6 +101,7 @@ fn judge_mapping(queue: &Queue, mapping: Option<&Mapping>, report: &mut Report) 
     let update = |options: &str| format!("aws lambda update-event-source-mapping --uuid {uuid} {options}");
     match mapping.state() {
         Some("Enabled") => {}
+        Some("Disabled" | "Disabling") if stands_by => {}
         Some("Disabled" | "Disabling") => {
             report.fault(format!("{this} is disabled: its messages wait"), update("--enabled"));
         }
@@ -232,7 +267,37 @@ mod tests {
             ),
         ] {
             let mapping = mapping.map(|mapping| mapping.build());
-            finds(expected, |report| judge_mapping(&QUEUES[1], mapping.as_ref(), report));
+            finds(expected, |report| judge_mapping(&QUEUES[1], mapping.as_ref(), false, report));
+        }
+    }
+
+    #[test]
+    fn a_stack_on_standby_is_no_fault_and_its_parameter_agrees() {
+        let mapping = |state: &str| {
+            let reports = FunctionResponseType::ReportBatchItemFailures;
+            Mapping::builder().uuid("u1").state(state).batch_size(10).function_response_types(reports).build()
+        };
+        for (states, is_standby, stands_by, expected) in [
+            (["Disabled"; 4], true, true, ""),
+            (["Disabled", "Disabling", "Disabled", "Disabled"], true, true, ""),
+            (["Disabled"; 4], false, true, "warning: the stack is on standby, although its parameter"),
+            (["Enabled"; 4], true, false, "warning: dispatch reads its queues, although"),
+            (["Enabled"; 4], false, false, ""),
+            (
+                ["Enabled", "Enabled", "Disabled", "Enabled"],
+                true,
+                false,
+                "fault: the mapping from the retry queue to dispatch is disabled",
+            ),
+        ] {
+            let mappings = states.map(mapping);
+            let of_queues: Vec<_> = QUEUES.iter().zip(mappings.iter().map(Some)).collect();
+            finds(expected, |report| {
+                assert_eq!(judge_standby(&of_queues, is_standby, report), stands_by, "{states:?}");
+                for (queue, mapping) in &of_queues {
+                    judge_mapping(queue, *mapping, stands_by, report);
+                }
+            });
         }
     }
 

@@ -25,7 +25,7 @@ use futures_util::{FutureExt as _, future::join_all};
 #[cfg(test)]
 pub(crate) use self::report::tests::{finds, found};
 pub(crate) use self::{
-    mappings::{mappings, of_queue},
+    mappings::{Mapping, mappings, of_queue},
     queues::{Attributes, attributes},
     report::{Diagnosis, Report, Severity},
     stack::{Resource, Stack},

@@ -6,6 +6,8 @@ mod rotate;
 mod secret;
 mod status;
 
+pub(crate) use secret::VARIABLES;
+
 subcommands! {
     /// Rotates the key that endpoints are hashed with in logs, the ledger and dead letters
     ///

@@ -26,7 +26,7 @@ use crate::{
     terminal::say,
 };
 
-const VARIABLES: Variables = Variables {
+pub(crate) const VARIABLES: Variables = Variables {
     value: "ENDPOINT_HASH_KEY",
     id: "ENDPOINT_HASH_SECRET_ID",
     remedy: "the key is in the functions' environment (ENDPOINT_HASH_KEY), which the template sets: deploy once with \

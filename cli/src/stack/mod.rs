@@ -9,6 +9,7 @@ mod aws;
 mod function;
 #[cfg(feature = "local")]
 mod on_this_machine;
+mod pair;
 mod target;
 
 use clap::Args;
@@ -21,6 +22,7 @@ use crate::{
 #[cfg(test)]
 pub(crate) use function::tests::configuration;
 pub(crate) use function::{Configuration, egress_allow, timeout, variable};
+pub(crate) use pair::Pair;
 pub(crate) use target::{Target, TargetError};
 
 #[derive(Debug, Args)]
@@ -47,6 +49,19 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
+    /// Without any option.
+    fn none() -> Self {
+        Self {
+            stack: None,
+            #[cfg(feature = "local")]
+            local: None,
+            region: None,
+            profile: None,
+            #[cfg(feature = "local")]
+            state_dir: None,
+        }
+    }
+
     pub(crate) async fn resolve(&self) -> Result<Target, Failure> {
         self.find().await.map_err(|error| {
             if error.is_input() { Failure::input(error.to_string()) } else { Failure::from(error) }

@@ -17,6 +17,7 @@ use redial_adapters::{
     protection_dynamo::DynamoProtection,
     public_keys_dynamo::DynamoPublicKeys,
     quotas_dynamo::DynamoQuotas,
+    replica_dynamo::DynamoReplica,
     secrets::{SecretError, SecretsManager},
     subscriptions_dynamo::DynamoSubscriptions,
     webhook_keys::{WebhookKeys, WebhookKeysError},
@@ -185,6 +186,20 @@ impl Target {
     /// Those that show no webhook's secrets and headers, and store none.
     pub(crate) fn subscriptions_without_secrets(&self) -> DynamoSubscriptions {
         self.subscriptions_with(None)
+    }
+
+    /// What another stack takes over from it.
+    pub(crate) fn replica(&self) -> DynamoReplica {
+        self.replica_with(self.subscriptions_without_secrets())
+    }
+
+    /// What it takes over from another stack; with its webhook keys, so that what they do not open is refused.
+    pub(crate) async fn replica_to_write(&self) -> Result<DynamoReplica, TargetError> {
+        Ok(self.replica_with(self.subscriptions().await?))
+    }
+
+    fn replica_with(&self, subscriptions: DynamoSubscriptions) -> DynamoReplica {
+        DynamoReplica::new(subscriptions, self.dynamodb(), self.tables.control.clone())
     }
 
     fn subscriptions_with(&self, keys: Option<WebhookKeys>) -> DynamoSubscriptions {

@@ -20,7 +20,7 @@ use redial_engine::ports::Clock as _;
 pub(crate) use self::{
     delivery::standing,
     listing::ByState,
-    summary::{Summary, counted_since},
+    summary::{Left, Summary, counted_since, left, on_queues},
 };
 
 use self::delivery::Standing;

@@ -7,6 +7,7 @@ mod secret;
 mod standing;
 
 pub(crate) use generate::VapidKeyPair;
+pub(crate) use secret::{VARIABLES, refuse_owned};
 
 subcommands! {
     /// Generates, reads and rotates VAPID keys, which push services identify your pushes by

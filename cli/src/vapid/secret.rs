@@ -26,7 +26,7 @@ use crate::{
     terminal::say,
 };
 
-const VARIABLES: Variables = Variables {
+pub(crate) const VARIABLES: Variables = Variables {
     value: "VAPID_PRIVATE_KEY",
     id: "VAPID_SECRET_ID",
     remedy: "the stack's VAPID key is in its functions' environment (VAPID_PRIVATE_KEY), which the template sets: generate a key \
@@ -140,7 +140,7 @@ const LOGICAL_ID: &str = "VapidSecret";
 
 /// Fails if the stack manages the secret. Other stacks are not checked: deployments of this one do not write their secrets, and a
 /// search by the secret's own id would list a hundred resources at most.
-async fn refuse_owned(target: &Target, secret: &str) -> Result<(), Failure> {
+pub(crate) async fn refuse_owned(target: &Target, secret: &str) -> Result<(), Failure> {
     let client = aws_sdk_cloudformation::Client::new(&target.sdk);
     let request = client.describe_stack_resource().stack_name(&target.name).logical_resource_id(LOGICAL_ID);
     let described = classified("cloudformation:DescribeStackResource", request.send().await);

@@ -22,6 +22,7 @@ mod policies;
 mod policy;
 mod protection;
 mod refusals;
+mod regions;
 mod rotation;
 mod schema;
 mod simulate;

@@ -44,6 +44,7 @@ pub mod policies_dynamo;
 pub mod protection_dynamo;
 pub mod public_keys_dynamo;
 pub mod quotas_dynamo;
+pub mod replica_dynamo;
 pub mod retries;
 pub mod secrets;
 pub mod subscriptions_dynamo;

@@ -5,6 +5,7 @@
 
 mod findings;
 mod json;
+mod left;
 mod metrics;
 mod queues;
 mod shown;
@@ -22,6 +23,7 @@ use redial_adapters::system::System;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 
+pub(crate) use self::left::{Left, left, on_queues};
 use self::{
     metrics::{Ages, FLOW_PERIOD, Flow, LONGEST_PERIOD},
     queues::Depth,

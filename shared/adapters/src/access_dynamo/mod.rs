@@ -14,6 +14,7 @@
 //! that long at most, also while the table cannot be read.
 
 mod lookups;
+mod replica;
 
 use redial_core::access::{ApiKey, ApiKeyId, Credential, IamArn, Scope, SecretDigest, Standing, StoredKey};
 use redial_core::identity::Tenant;

@@ -17,7 +17,7 @@ use super::{DynamoSubscriptions, item, item_key};
 use crate::table::attributes::{Item, expiry, key, ms};
 
 /// When it was erased.
-const ERASED_AT: &str = "erased_at";
+pub(super) const ERASED_AT: &str = "erased_at";
 
 impl DynamoSubscriptions {
     /// Removes a subscription, if it is stored, with its rows in audiences and its place in the tenant's count, and marks its id as erased.

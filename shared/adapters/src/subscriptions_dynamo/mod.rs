@@ -14,6 +14,7 @@
 //! | `erasures` | marks of what was erased |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
 //! | `listing` | a tenant's subscriptions, for operators |
+//! | `replica` | taking over what another stack has |
 
 mod book;
 mod erasures;
@@ -21,6 +22,7 @@ mod health;
 mod holder;
 mod item;
 mod listing;
+mod replica;
 mod transaction;
 mod walk;
 
@@ -28,6 +30,7 @@ pub(crate) use self::holder::HOLDER;
 
 pub use self::book::{Deleted, Stored};
 pub use self::listing::{Page, Scope};
+pub use self::replica::Taken;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;

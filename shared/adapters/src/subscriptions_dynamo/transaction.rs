@@ -35,6 +35,8 @@ pub(super) enum After {
     Whole(Item),
     /// These attributes set and those removed; all others stay.
     Part { sets: Vec<(&'static str, AttributeValue)>, removes: Vec<&'static str> },
+    /// This item of another stack, as it is: whether it has its endpoint included.
+    Copy(Item),
     /// It is removed.
     Nothing,
 }
@@ -112,7 +114,9 @@ impl DynamoSubscriptions {
         let mut writes = audiences_dynamo::changes(&self.audiences, key, &tags_before, &item::tags(&end));
         let mut steps =
             vec![(key, i8::from(item::is_stored(&end)) - i8::from(before.is_some_and(item::is_stored)))];
-        let (had, has) = (before.filter(|before| holds(before)).and_then(endpoint_of), endpoint_of(&end));
+        let had = before.filter(|before| holds(before)).and_then(endpoint_of);
+        let is_copy = matches!(after, After::Copy(_));
+        let has = endpoint_of(&end).filter(|_| !is_copy || holds(&end));
         if let Some(had) = had.as_ref().filter(|had| has.as_ref() != Some(had)) {
             writes.push(self.releases(key, had, now));
         }
@@ -137,9 +141,9 @@ impl DynamoSubscriptions {
         }
         let counted = steps.into_iter().filter(|(_, step)| *step != 0);
         writes.extend(counted.map(|(key, step)| self.control.counting(key, step)));
-        let (condition, mut values) = as_read(before);
+        let (condition, mut values) = if is_copy { exactly_as_read(before) } else { as_read(before) };
         let change = match after {
-            After::Whole(item) => Change::Put(item),
+            After::Whole(item) | After::Copy(item) => Change::Put(item),
             After::Nothing => Change::Delete(item_key(key)),
             After::Part { sets, removes } => {
                 let expression = updating(&sets, &removes);
@@ -193,7 +197,7 @@ impl After {
                 item.insert(HOLDS.to_owned(), yes);
             }
             Self::Part { sets, .. } => sets.push((HOLDS, yes)),
-            Self::Nothing => {}
+            Self::Copy(_) | Self::Nothing => {}
         }
     }
 }
@@ -201,7 +205,7 @@ impl After {
 /// The item afterwards; empty if there is none.
 fn end(before: Option<&Item>, after: &After) -> Item {
     match after {
-        After::Whole(item) => item.clone(),
+        After::Whole(item) | After::Copy(item) => item.clone(),
         After::Part { sets, removes } => {
             let mut item = before.cloned().unwrap_or_default();
             item.extend(sets.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -214,10 +218,20 @@ fn end(before: Option<&Item>, after: &After) -> Item {
 
 /// The condition that an item is as it was read, and its values.
 fn as_read(before: Option<&Item>) -> (String, Item) {
+    on(before, &DECIDES)
+}
+
+/// The same, its health included, of which every change sets `updated_at`.
+fn exactly_as_read(before: Option<&Item>) -> (String, Item) {
+    let names: Vec<&str> = DECIDES.into_iter().chain(["updated_at"]).collect();
+    on(before, &names)
+}
+
+fn on(before: Option<&Item>, names: &[&str]) -> (String, Item) {
     let Some(before) = before else { return ("attribute_not_exists(pk)".to_owned(), Item::new()) };
     let (mut condition, mut values) = ("attribute_exists(pk)".to_owned(), Item::new());
-    for name in DECIDES {
-        match before.get(name) {
+    for name in names {
+        match before.get(*name) {
             Some(value) => {
                 values.insert(format!(":was_{name}"), value.clone());
                 condition.push_str(&format!(" AND #{name} = :was_{name}"));

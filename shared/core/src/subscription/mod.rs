@@ -8,6 +8,7 @@ pub mod consent;
 pub mod document;
 mod permit;
 mod renewal;
+pub mod replica;
 pub mod same_endpoint;
 pub mod suspicion;
 

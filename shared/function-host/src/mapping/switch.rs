@@ -27,11 +27,16 @@ pub struct Switch(watch::Sender<State>);
 
 impl Default for Switch {
     fn default() -> Self {
-        Self(watch::Sender::new(State::Enabled))
+        Self::new(true)
     }
 }
 
 impl Switch {
+    #[must_use]
+    pub fn new(enabled: bool) -> Self {
+        Self(watch::Sender::new(if enabled { State::Enabled } else { State::Disabled }))
+    }
+
     #[must_use]
     pub fn state(&self) -> State {
         *self.0.borrow()

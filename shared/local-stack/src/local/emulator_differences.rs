@@ -7,6 +7,7 @@
 //! | `TimeToLiveSpecification` is ignored | `UpdateTimeToLive` after the deployment |
 //! | A function's `RecursiveLoop` is ignored, and answered as `Terminate` | `PutFunctionRecursionConfig` after the deployment, for the functions whose template has it |
 //! | Its process's `AWS_ENDPOINT_URL` overrides a function's own | functions are pointed elsewhere through the process ([`super::emulator_process`]) |
+//! | A mapping's `Enabled: false` is followed, and its state is `Enabled` | `UpdateEventSourceMapping` after the deployment |
 //! | A function's URL is one of AWS's, which leads nowhere | the emulator's own path to it is taken ([`api_url`]) |
 //! | A failing poller is a line in its log and nothing else | [`poller_failure`] finds it |
 //!
@@ -120,6 +121,23 @@ fn allows_recursion(template: &Template, resource: &str) -> bool {
     template
         .entries()
         .any(|entry| entry.starts_with(&heading) && entry.contains("\n      RecursiveLoop: Allow\n"))
+}
+
+/// Has the mappings of dispatch say that they are disabled, on a stack that is on standby.
+pub(super) async fn stand_by(
+    lambda: &aws_sdk_lambda::Client,
+    functions: &Functions,
+    parameters: &BTreeMap<String, String>,
+) -> Result<(), LocalError> {
+    if parameters.get("Standby").is_none_or(|value| value != "true") {
+        return Ok(());
+    }
+    let listed = lambda.list_event_source_mappings().function_name(&functions.dispatch).send().await;
+    for mapping in listed.map_err(call("ListEventSourceMappings"))?.event_source_mappings() {
+        let update = lambda.update_event_source_mapping().set_uuid(mapping.uuid.clone());
+        update.enabled(false).send().await.map_err(call("UpdateEventSourceMapping"))?;
+    }
+    Ok(())
 }
 
 /// Where the HTTP API is, whose address the stack says is `url`. LocalStack's leads to it; the embedded emulator gives one of

@@ -161,6 +161,7 @@ impl Stack {
             if pid.is_some() && hosted.is_none() {
                 let lambda = aws_sdk_lambda::Client::new(&sdk);
                 emulator_differences::allow_recursion(&lambda, &template, &description.functions).await?;
+                emulator_differences::stand_by(&lambda, &description.functions, &parameters).await?;
             }
             let Some(plan) = hosted else { return Ok((description, None)) };
             progress.say("starting the functions");

@@ -42,6 +42,13 @@ pub(super) struct HostedMapping {
     pub(super) window_s: u64,
     pub(super) maximum_concurrency: u64,
     pub(super) reports_failures: bool,
+    /// Whether it polls its queue from the start.
+    #[serde(default = "yes")]
+    pub(super) enabled: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -220,6 +220,7 @@ mod tests {
             window_s: 1,
             maximum_concurrency: 5,
             reports_failures: true,
+            enabled: true,
         };
         let hosted = HostedFunction {
             name: "shop-DispatchFunction".to_owned(),

@@ -196,8 +196,14 @@ fn hosted(function: &Value) -> Result<HostedFunction, LocalError> {
 }
 
 /// The properties of a mapping that a host knows what to do with. To pass over another one would be to play another function.
-const OF_A_MAPPING: [&str; 5] =
-    ["BatchSize", "FunctionResponseTypes", "MaximumBatchingWindowInSeconds", "Queue", "ScalingConfig"];
+const OF_A_MAPPING: [&str; 6] = [
+    "BatchSize",
+    "Enabled",
+    "FunctionResponseTypes",
+    "MaximumBatchingWindowInSeconds",
+    "Queue",
+    "ScalingConfig",
+];
 
 fn mapping(of: &str, properties: &Value) -> Result<HostedMapping, LocalError> {
     let wrong = |name: &str, expected: &str| {
@@ -224,6 +230,11 @@ fn mapping(of: &str, properties: &Value) -> Result<HostedMapping, LocalError> {
         window_s: or("MaximumBatchingWindowInSeconds", &properties["MaximumBatchingWindowInSeconds"], 0)?,
         maximum_concurrency: or("ScalingConfig", concurrency, DEFAULT_CONCURRENCY)?,
         reports_failures: responses.any(|kind| kind == "ReportBatchItemFailures"),
+        enabled: match text(&properties["Enabled"]).map(|text| text.to_ascii_lowercase()).as_deref() {
+            None | Some("true") => true,
+            Some("false") => false,
+            Some(_) => return Err(wrong("Enabled", "true or false")),
+        },
     })
 }
 
@@ -262,7 +273,8 @@ mod tests {
         for (name, value, expected) in [
             ("FunctionResponseTypes", json!("ReportBatchItemFailures"), "expected a list, found \"Report"),
             ("BatchSize", json!("ten"), "BatchSize: expected a number, found \"ten\""),
-            ("Enabled", json!(false), "Bulk of dispatch: Enabled: cannot be hosted"),
+            ("Enabled", json!("maybe"), "Enabled: expected true or false, found \"maybe\""),
+            ("FilterCriteria", json!({}), "Bulk of dispatch: FilterCriteria: cannot be hosted"),
             ("Queue", Value::Null, "Queue: expected the ARN of a queue, found null"),
         ] {
             let mut properties = queue.clone();
@@ -285,8 +297,13 @@ mod tests {
     fn functions(chosen: &[(&str, &str)]) -> Vec<HostedFunction> {
         let template = Template(include_str!("../../../../../infra/template.yaml").to_owned());
         let (_, plan) = split(&template, "shop").expect("the template's shape");
-        let given =
-            [("FunctionTimeout", "30"), ("MemorySize", "256"), ("ReservesApi", ""), ("HasApi", "yes")];
+        let given = [
+            ("FunctionTimeout", "30"),
+            ("MemorySize", "256"),
+            ("ReservesApi", ""),
+            ("HasApi", "yes"),
+            ("IsStandby", "true"),
+        ];
         let numbers =
             [("Concurrency", "7"), ("BulkBatchSize", "10"), ("WindowSeconds", "1"), ("ApiAuth", "NONE")];
         let chosen: Vec<(&str, &str)> = chosen.iter().chain(&given).chain(&numbers).copied().collect();
@@ -318,9 +335,18 @@ mod tests {
             window_s,
             maximum_concurrency: 7,
             reports_failures: true,
+            enabled: true,
         };
         let expected = [("BulkQueue", 1), ("IngestQueue", 0), ("RetryQueue", 0), ("RetryBulkQueue", 1)];
         assert_eq!(dispatch.mappings, expected.map(|(queue, window)| mapping(queue, window)));
+    }
+
+    #[test]
+    fn a_standby_stack_s_dispatch_begins_without_polling_and_its_cleanup_polls() {
+        // LocalStack joins a boolean as Python writes it.
+        let standby = [("IsStandby", "False")];
+        let polls = |name| function(name, &standby).mappings.into_iter().filter(|it| it.enabled).count();
+        assert_eq!((polls("shop-DispatchFunction"), polls("shop-CleanupFunction")), (0, 2));
     }
 
     #[test]

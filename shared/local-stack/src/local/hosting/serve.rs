@@ -201,7 +201,7 @@ impl Host {
         let sqs = aws_sdk_sqs::Client::new(sdk);
         for mapping in &hosted.mappings {
             let queue = Arc::new(queue(&sqs, &mapping.queue_arn).await?);
-            let switch: Arc<Switch> = Arc::default();
+            let switch = Arc::new(Switch::new(mapping.enabled));
             self.switches.entry(hosted.name.clone()).or_default().push(Arc::clone(&switch));
             let (function, note) = (Arc::clone(&function), Arc::clone(&note));
             self.work.spawn(mapping::run(settings(mapping), queue, function, switch, note));

@@ -1,0 +1,104 @@
+use std::{
+    io::{BufReader, Seek as _},
+    path::PathBuf,
+};
+
+use clap::Args;
+use redial_adapters::{system::System, vapid::VapidKeys};
+use redial_core::rate::Rate;
+use redial_engine::ports::Clock as _;
+
+use super::{
+    file::Header,
+    key_set::Kind,
+    rows::{FromFile, Position},
+    taking::{Copied, Taking},
+};
+use crate::{
+    checkpoint::{Checkpoint, Identity, path},
+    failure::Failure,
+    input,
+    lines::Lines,
+    resumable,
+    rotation::secret::KeysSecret,
+    stack::OnStack,
+};
+
+/// The longest line: an item is at most 400 KB, and its JSON names types and escapes.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// Takes over what `redial replica export` wrote
+///
+/// Of two copies of a subscription the newer is kept: importing a file twice changes nothing, and an old file undoes nothing. What was deleted or
+/// erased since does not come back (see `redial replica copy`). The stack needs the VAPID keys of the stack that was exported, else nothing is
+/// imported, and its webhook key, else webhooks are refused. Refused lines are reported by number or id, without their values.
+///
+/// Ctrl-C interrupts it, and the same command continues. Exit status 1 means that lines were refused.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial replica import redial.ndjson --stack redial --region eu-west-1
+  gpg --decrypt redial.ndjson.gpg | redial replica import - --stack redial --region eu-west-1")]
+pub(crate) struct Import {
+    /// File of `redial replica export`; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The most rows a second, minute or hour
+    #[arg(long, default_value = "500/s", value_parser = Rate::parse)]
+    rate: Rate,
+    /// File with the progress [default: one in the user's state directory, named after stack and file]
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+    #[command(flatten)]
+    on: OnStack,
+}
+
+impl Import {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let mut file = input::open(&self.file)?;
+        let mut lines = Lines::new(BufReader::new(&mut file), MOST_BYTES);
+        let first = lines.document()?.and_then(|first| first.text.ok());
+        let Some(header) = first.as_deref().and_then(Header::parse) else {
+            return Err(Failure::input("FILE: line 1: expected the header of `redial replica export`"));
+        };
+        let mut items = 0;
+        while lines.line()?.is_some() {
+            items += 1;
+        }
+        file.rewind()?;
+        let target = self.on.target().await?;
+        let secret = KeysSecret::of(&target, &Kind::Vapid.variables()).await?;
+        let keys =
+            VapidKeys::parse(secret.read().await?.text.expose()).map_err(|error| secret.invalid(error))?;
+        let missing = header.missing_in(&keys);
+        if !missing.is_empty() {
+            let words = format!(
+                "{} does not have the VAPID keys of {} ({}), with which its subscriptions were made: `redial replica keys` copies them",
+                target.name,
+                header.stack,
+                missing.join(", ")
+            );
+            return Err(Failure::Failed(words.into()));
+        }
+        let name = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        let identity = Identity { stack: target.queues.retry.clone(), options: name.display().to_string() };
+        let path = path::<Copied>(self.checkpoint.as_deref(), &target.name, &identity)?;
+        let mut source = Lines::new(BufReader::new(file), MOST_BYTES);
+        let mut checkpoint = match Checkpoint::<Copied>::resume(&path, &identity)? {
+            Some(checkpoint) => checkpoint,
+            None => {
+                let progress = Copied::begin(Position::End, items);
+                Checkpoint::begin(&path, &identity, System.now(), progress)
+            }
+        };
+        if checkpoint.progress.at == Position::End {
+            let _header = source.line()?;
+        }
+        let source = FromFile::new(source, &checkpoint.progress.at)?;
+        let work = Taking { source, to: target.replica_to_write().await? };
+        let print =
+            |progress: &Copied| self.on.print(|| progress.json(), || vec![progress.line(&target.name)]);
+        resumable::run(work, &mut checkpoint, self.rate, print).await?;
+        if checkpoint.progress.refused == 0 { Ok(()) } else { Err(Failure::Reported) }
+    }
+}

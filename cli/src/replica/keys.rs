@@ -1,0 +1,179 @@
+//! The four keys of two stacks: compared, and copied from secret to secret. They pass through this process's memory, and through no file
+//! and no terminal.
+
+use clap::Args;
+use redial_adapters::{replica_dynamo::At, vapid::VapidKeys};
+use serde_json::{Value, json};
+
+use super::key_set::{KeySet, Kind};
+use crate::{
+    confirm::Confirm,
+    failure::Failure,
+    rotation::{
+        functions,
+        secret::{KeysSecret, SecretFailure, Version},
+    },
+    stack::{Pair, Target},
+    terminal::{print, say},
+    vapid,
+};
+
+/// Gives a stack the keys of another: VAPID keys, the webhook key, and those of browsers' tokens and endpoints' hashes
+///
+/// A subscription is bound to the VAPID key that its browser subscribed with, and a webhook's secrets are sealed with the stack's webhook key:
+/// a stack that takes over for another needs the same ones. The keys go from secret to secret, and through no file and no terminal. Run it
+/// again after each rotation in the stack that sends; or replicate the secrets with Secrets Manager and deploy with them
+/// (infra/docs/two-regions.md), and there is nothing to copy.
+///
+/// A key of --to that --from does not have is replaced only while --to has no subscriptions, because those that were made with it could not
+/// be sent to any more. The functions of --to are restarted. Exit status 1 means that keys differ and were not copied.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  redial replica keys --from redial --from-region eu-central-1 --to redial --to-region eu-west-1 --dry-run
+  redial replica keys --from local:a --to local:b --yes")]
+pub(crate) struct Keys {
+    /// Only compare the keys
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    pair: Pair,
+}
+
+/// A kind of key in both stacks.
+pub(crate) struct Comparison {
+    pub(crate) kind: Kind,
+    /// The ids of keys that the stack to end with does not have as the other has them.
+    pub(crate) missing: Vec<String>,
+    /// The ids of keys that only it has, or has otherwise.
+    own: Vec<String>,
+    /// Whether it has all, and uses the same one.
+    pub(crate) is_same: bool,
+    from: (KeysSecret, Version),
+    to: (KeysSecret, Version),
+}
+
+pub(crate) async fn compare(from: &Target, to: &Target) -> Result<Vec<Comparison>, Failure> {
+    let mut compared = Vec::new();
+    for kind in Kind::ALL {
+        let (from_secret, from_version, theirs) = read(from, kind).await?;
+        let (to_secret, to_version, ours) = read(to, kind).await?;
+        compared.push(Comparison {
+            kind,
+            missing: theirs.not_in(&ours),
+            own: ours.not_in(&theirs),
+            is_same: theirs.is_served_by(&ours),
+            from: (from_secret, from_version),
+            to: (to_secret, to_version),
+        });
+    }
+    Ok(compared)
+}
+
+async fn read(target: &Target, kind: Kind) -> Result<(KeysSecret, Version, KeySet), Failure> {
+    let secret = KeysSecret::of(target, &kind.variables()).await?;
+    let version = secret.read().await?;
+    let set = KeySet::parse(kind, &version.text);
+    let set = set.ok_or_else(|| secret.invalid(format!("the {} cannot be read", kind.in_words())))?;
+    Ok((secret, version, set))
+}
+
+impl Comparison {
+    fn words(&self) -> String {
+        if self.is_same {
+            return "the same".to_owned();
+        }
+        match (self.missing.is_empty(), self.own.is_empty()) {
+            (true, _) => "another one is used".to_owned(),
+            (false, true) => format!("missing: {}", self.missing.join(", ")),
+            (false, false) => {
+                format!("missing: {}; its own: {}", self.missing.join(", "), self.own.join(", "))
+            }
+        }
+    }
+
+    fn json(&self, is_copied: bool) -> Value {
+        json!({"kind": self.kind.label(), "same": self.is_same, "missing": self.missing, "own": self.own, "copied": is_copied})
+    }
+}
+
+impl Keys {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        if !self.dry_run {
+            self.confirm.is_possible("copy the keys")?;
+        }
+        let (from, to) = self.pair.both().await?;
+        let compared = compare(&from, &to).await?;
+        let differ: Vec<&Comparison> = compared.iter().filter(|one| !one.is_same).collect();
+        if self.dry_run || differ.is_empty() {
+            self.print(&compared, &[], &to)?;
+            return if differ.is_empty() { Ok(()) } else { Err(Failure::Reported) };
+        }
+        refuse_needed(&to, &differ).await?;
+        if differ.iter().any(|one| one.kind == Kind::Vapid) && !to.is_emulated() {
+            let vapid =
+                differ.iter().find(|one| one.kind == Kind::Vapid).expect("invariant: it is one of them");
+            vapid::refuse_owned(&to, &vapid.to.0.id).await?;
+        }
+        let kinds: Vec<&str> = differ.iter().map(|one| one.kind.in_words()).collect();
+        let question = format!("Replace in {}: {}? Its functions are restarted.", to.name, kinds.join(", "));
+        self.confirm.ask(&question, "nothing was changed")?;
+        let mut copied = Vec::new();
+        for one in differ {
+            copy(one, &to).await?;
+            copied.push(one.kind);
+        }
+        self.print(&compared, &copied, &to)
+    }
+
+    fn print(&self, compared: &[Comparison], copied: &[Kind], to: &Target) -> Result<(), Failure> {
+        if self.json {
+            let keys: Vec<Value> = compared.iter().map(|one| one.json(copied.contains(&one.kind))).collect();
+            print(&json!({"to": to.name, "keys": keys}).to_string())?;
+            return Ok(());
+        }
+        for one in compared {
+            let words = if copied.contains(&one.kind) { "copied".to_owned() } else { one.words() };
+            print(&format!("{:<26}{words}", one.kind.in_words()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Fails where a key would be lost that subscriptions of the stack may need.
+async fn refuse_needed(to: &Target, differ: &[&Comparison]) -> Result<(), Failure> {
+    let Some(one) = differ.iter().find(|one| !one.own.is_empty()) else { return Ok(()) };
+    let page = to.replica().page(&At::Subscriptions(None), 1).await?;
+    if page.rows.is_empty() {
+        return Ok(());
+    }
+    let words = format!(
+        "{} has subscriptions, and of the {} these keys of its own: {}. They would be lost: rotate in one stack only, and copy from that one",
+        to.name,
+        one.kind.in_words(),
+        one.own.join(", ")
+    );
+    Err(Failure::Failed(words.into()))
+}
+
+async fn copy(one: &Comparison, to: &Target) -> Result<(), Failure> {
+    let ((_, theirs), (secret, ours)) = (&one.from, &one.to);
+    if !secret.exchange(ours, &theirs.text).await? {
+        return Err(SecretFailure::Overtaken.into());
+    }
+    if one.kind == Kind::Vapid
+        && let Ok(keys) = VapidKeys::parse(theirs.text.expose())
+        && let Err(error) = to.public_keys().publish(&keys).await
+    {
+        say(&format!(
+            "the public keys could not be published ({error}): dispatch does so within five minutes"
+        ));
+    }
+    functions::restart(to, one.kind.variables().id, &secret.id).await?;
+    Ok(())
+}
