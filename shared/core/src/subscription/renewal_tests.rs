@@ -23,7 +23,7 @@ fn at(secs: i64) -> Timestamp {
 }
 
 fn renewal(url: &str, consent: Option<Consent>, tags: Option<Tags>) -> Renewal {
-    let document = Document { target: browser(url), tags, consent, ends_at: None };
+    let document = Document { target: browser(url), tags, time_zone: None, consent, ends_at: None };
     Renewal { key: subscription("s1"), document, seen_at: Some(at(100)), permit: None }
 }
 
@@ -67,6 +67,21 @@ fn the_same_endpoint_keeps_its_state_and_what_was_not_submitted() {
     assert_eq!(stays(&import).last_seen_at, Some(at(100)), "an import does not change it");
     let after = stays(&renewal(A, consent("v2"), Some(tags(&[]))));
     assert_eq!((&after.consent, after.tags.is_empty(), key_of(&after)), (&consent("v2"), true, Some("shop")));
+}
+
+#[test]
+fn a_renewal_without_a_time_zone_keeps_the_stored_one() {
+    let [tokyo, berlin] = ["Asia/Tokyo", "Europe/Berlin"].map(crate::zone::Zone::parse);
+    let before = Subscription { time_zone: tokyo, ..stored() };
+    for url in [A, B] {
+        for (submitted, kept) in [(None, tokyo), (berlin, berlin)] {
+            let plain = renewal(url, None, None);
+            let document = Document { time_zone: submitted, ..plain.document.clone() };
+            let decision = Renewal { document, ..plain }.decide_alone(Some(&before), None, at(200));
+            let (Decision::Stays(after) | Decision::Moves(after)) = decision else { panic!("{decision:?}") };
+            assert_eq!(after.time_zone, kept, "{url}");
+        }
+    }
 }
 
 #[test]

@@ -223,6 +223,7 @@ pub(super) fn job(
         target,
         endpoint_hash,
         flagged: false,
+        time_zone: None,
         health: Health::default(),
         terms,
         chosen,

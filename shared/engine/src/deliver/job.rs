@@ -23,6 +23,7 @@ use redial_core::recipient::Recipient;
 use redial_core::subscription::{Subscription, Terms};
 use redial_core::time::{Deadline, Timestamp};
 use redial_core::webhook::Health;
+use redial_core::zone::Zone;
 
 #[derive(Clone, Debug)]
 pub(super) struct Job {
@@ -43,6 +44,8 @@ pub(super) struct Job {
     pub(super) target: Result<Box<Recipient>, Reason>,
     pub(super) endpoint_hash: Option<EndpointHash>,
     pub(super) flagged: bool,
+    /// Where its recipient is, if that is known.
+    pub(super) time_zone: Option<Zone>,
     /// How its webhook's receiver has answered recently.
     pub(super) health: Health,
     /// What was agreed with that receiver.
@@ -114,6 +117,7 @@ impl Job {
         self.deadline = self.message.deadline(self.channel, self.travel.first_sent);
         self.endpoint_hash = Some(keys.endpoint(subscription.recipient.endpoint()));
         self.flagged = subscription.flagged_at.is_some();
+        self.time_zone = subscription.time_zone;
         self.health = subscription.health;
         self.terms = subscription.terms.clone();
         self.target = match self.opened_at {
@@ -135,6 +139,11 @@ impl Job {
         self.endpoint_hash = endpoint.cloned();
     }
 
+    /// The first moment, not before `at`, at which it may be delivered by its hours.
+    pub(super) fn opening(&self, at: Timestamp, settings: &Settings) -> Timestamp {
+        self.message.opening(at, || self.time_zone.unwrap_or(settings.time_zone))
+    }
+
     pub(super) fn gate(&self, settings: &Settings, now: Timestamp) -> Gate {
         let candidate = Candidate {
             message: &self.message,
@@ -142,6 +151,7 @@ impl Job {
             attempt: self.travel.turn.attempt,
             deadline: self.deadline,
             due: self.due(),
+            opens: self.opening(self.due().max(now), settings),
             receives: self.receives,
             is_too_long: self.too_long(settings).is_some(),
             is_cancelled: self.is_cancelled,
