@@ -32,11 +32,13 @@ pub enum Focus {
     Paced,
     /// Webhooks' receivers that fail for days.
     Dead,
+    /// Messages with hours that are short, at receivers that fail.
+    Hours,
 }
 
 impl Focus {
     /// Some are drawn more often: what they need is rarer in them.
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::LastReceive,
         Self::LastReceiveOfATag,
         Self::Crossing,
@@ -52,6 +54,8 @@ impl Focus {
         Self::Shards,
         Self::Paced,
         Self::Dead,
+        Self::Hours,
+        Self::Hours,
     ];
 
     pub(super) fn draw(rng: &mut StdRng) -> Option<Self> {
