@@ -6,6 +6,7 @@ use redial_core::{
     endpoint::{Endpoint, EndpointError, Origin},
     identity::{DeliveryId, SubscriptionId, Tenant, VapidKeyId},
     tag::MessageTag,
+    zone::Zone,
 };
 
 use crate::failure::Failure;
@@ -57,6 +58,11 @@ pub(crate) fn subscription(text: &str) -> Result<SubscriptionId, &'static str> {
 
 pub(crate) fn vapid_key(text: &str) -> Result<VapidKeyId, &'static str> {
     VapidKeyId::parse(text).ok_or(AN_ID)
+}
+
+/// A time zone of the IANA database.
+pub(crate) fn zone(text: &str) -> Result<Zone, String> {
+    Zone::parse(text).ok_or_else(|| Zone::expected(text))
 }
 
 /// An event type that policies are stored for.

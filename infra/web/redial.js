@@ -102,7 +102,7 @@ export async function subscribe(options) {
   };
   const registration = await register(worker);
   const subscribed = await subscribeBrowser(registration, publicKey);
-  const document = await call(`${api}/v1/subscriptions/${encodeURIComponent(id)}`, "PUT", token, {
+  const document = await keep(`${api}/v1/subscriptions/${encodeURIComponent(id)}`, token, {
     ...subscribed.toJSON(),
     vapid_key_id: vapidKeyId,
     consent,
@@ -157,12 +157,12 @@ export async function renew({ worker = WORKER, token = null } = {}) {
   const body = { ...subscribed.toJSON(), vapid_key_id: settings.vapid_key_id };
   let document;
   try {
-    document = await call(url, "PUT", settings.renewal.token, body);
+    document = await keep(url, settings.renewal.token, body);
   } catch (error) {
     if (error.status !== 401 || !token) {
       throw error;
     }
-    document = await call(url, "PUT", await token(settings.subscription), body);
+    document = await keep(url, await token(settings.subscription), body);
   }
   const renewal = document.renewal ?? settings.renewal;
   await ask(registration, "keep", { value: { ...settings, renewal, pending: false } });
@@ -306,6 +306,20 @@ async function ask(registration, what, more = {}) {
   }
 }
 
+// Stores a subscription, with the time zone that the browser is in. A zone that the server does not know is left out: without one,
+// messages with hours follow another clock.
+async function keep(url, token, body) {
+  const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  try {
+    return await call(url, "PUT", token, { ...body, ...(time_zone && { time_zone }) });
+  } catch (error) {
+    if (!error.fields?.includes("time_zone")) {
+      throw error;
+    }
+    return call(url, "PUT", token, body);
+  }
+}
+
 async function call(url, method, token, body) {
   let answer;
   try {
@@ -321,7 +335,8 @@ async function call(url, method, token, body) {
   }
   if (!answer.ok) {
     const problem = await answer.json().catch(() => ({}));
-    throw new RedialError("api_refused", { status: answer.status, detail: problem.title ?? `status ${answer.status}` });
+    const refused = { status: answer.status, detail: problem.title ?? `status ${answer.status}` };
+    throw Object.assign(new RedialError("api_refused", refused), { fields: problem.errors?.map(({ field }) => field) });
   }
   return answer.status === 204 ? {} : answer.json();
 }

@@ -11,6 +11,7 @@ mod crash;
 mod deliveries;
 mod endpoints;
 mod events;
+mod hours;
 mod http_api;
 mod privacy;
 mod protection;

@@ -22,7 +22,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt as _, stream};
 use redial_adapters::system::System;
-use redial_core::identity::Tenant;
+use redial_core::{identity::Tenant, zone::Zone};
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
@@ -63,6 +63,7 @@ const MOST_REFUSED_IN_A_ROW: usize = 50;
 Examples:
   redial send --tenant acme --to s1 --payload hello
   redial send --tenant acme --to https://hooks.example/orders --payload '{\"order\":17}' --id order-17 --tag order
+  redial send --tenant acme --to s1 --payload hello --between 09:00-20:00 --zone Europe/Berlin
   echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' | redial send -
   redial send campaign.ndjson --lane bulk --json > sent.ndjson
   redial send message.json --stack redial --region eu-central-1
@@ -102,12 +103,18 @@ struct One {
     /// A tag, by which its delivery is found again; may be repeated
     #[arg(long, requires = "to")]
     tag: Vec<String>,
+    /// The hours of the day in which it may be delivered, such as 09:00-20:00
+    #[arg(long, value_name = "FROM-TO", requires = "to", value_parser = between)]
+    between: Option<(String, String)>,
+    /// Whose clock these hours follow, such as Europe/Berlin [default: the subscription's zone, else the stack's]
+    #[arg(long, value_name = "ZONE", requires = "between", value_parser = arguments::zone)]
+    zone: Option<Zone>,
 }
 
 impl One {
     /// The message as JSON.
     fn message(&self) -> Option<String> {
-        let Self { to, tenant, payload, id, tag } = self;
+        let Self { to, tenant, payload, id, tag, between, zone } = self;
         let (to, tenant) = (to.as_deref()?, tenant.as_ref()?);
         let is_url = to.starts_with("https://") || to.starts_with("http://");
         let to = if is_url { json!({"webhook": {"url": to}}) } else { json!({"subscription": to}) };
@@ -123,8 +130,20 @@ impl One {
         if !tag.is_empty() {
             message["tags"] = json!(tag);
         }
+        if let Some((from, to)) = between {
+            message["deliver_between"] = json!({"from": from, "to": to});
+            if let Some(zone) = zone {
+                message["deliver_between"]["time_zone"] = zone.name().into();
+            }
+        }
         Some(message.to_string())
     }
+}
+
+/// Two times, which are checked with the message.
+fn between(text: &str) -> Result<(String, String), &'static str> {
+    let (from, to) = text.split_once('-').ok_or("two times of day, such as 09:00-20:00")?;
+    Ok((from.to_owned(), to.to_owned()))
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -320,12 +339,14 @@ mod tests {
                 payload: payload.map(str::to_owned),
                 id: id.map(str::to_owned),
                 tag: id.iter().map(|id| format!("of:{id}")).collect(),
+                between: id.map(|_| between("22:00-06:00").expect("two times")),
+                zone: id.and_then(|_| Zone::parse("Europe/Berlin")),
             };
             one.message().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
         };
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "hello"});
         assert_eq!(message("s1", Some("hello"), None), Some(expected));
-        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"]});
+        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"], "deliver_between": {"from": "22:00", "to": "06:00", "time_zone": "Europe/Berlin"}});
         assert_eq!(message("https://a.example/", Some(r#"{"a":1}"#), Some("m1")), Some(expected));
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "17"});
         assert_eq!(message("s1", Some("17"), None), Some(expected));

@@ -2,7 +2,7 @@ use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
     identity::VapidKeyId, push_target::PushTarget, recipient::Recipient, subscription::Subscription,
-    time::Timestamp, webhook::WebhookTarget,
+    time::Timestamp, webhook::WebhookTarget, zone::Zone,
 };
 use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 use serde_json::{Value, json};
@@ -73,6 +73,7 @@ impl Shown {
             "dead_letters": found.doubts.count,
             "suspect_at": found.doubts.suspect_at.map(Timestamp::to_rfc3339),
             "tags": found.tags,
+            "time_zone": found.time_zone.map(Zone::name),
             "created_at": found.created_at.map(Timestamp::to_rfc3339),
             "last_seen_at": found.last_seen_at.map(Timestamp::to_rfc3339),
             "ends_at": found.ends_at.map(Timestamp::to_rfc3339),
@@ -97,6 +98,7 @@ impl Shown {
         let Subscription { health, terms, .. } = found;
         let mut shown = json!({
             "origin": target.endpoint.origin().as_str(),
+            "time_zone": found.time_zone.map(Zone::name),
             "topic": terms.topic.as_ref().map(|topic| topic.as_str()),
             "policy": terms.policy.as_ref().map(|policy| policy.name.as_str()),
             "headers": target.headers.expose().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),

@@ -11,6 +11,7 @@ use redial_core::{
     subscription::{State, Subscription},
     tag::Tag,
     time::Timestamp,
+    zone::Zone,
 };
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
@@ -175,11 +176,12 @@ fn table(terminal: Option<usize>) -> Table {
         Column::text("SINCE").narrowed(1, Narrow::LeaveOut),
         Column::text("ORIGIN").narrowed(2, Narrow::LeaveOut),
         Column::text("TAGS").narrowed(4, Narrow::LeaveOut),
+        Column::text("ZONE").narrowed(1, Narrow::LeaveOut),
     ];
     Table::new(columns).within(terminal)
 }
 
-fn row(found: &Subscription, now: Timestamp) -> [String; 7] {
+fn row(found: &Subscription, now: Timestamp) -> [String; 8] {
     let tags: Vec<&str> = found.tags.iter().map(Tag::as_str).collect();
     [
         found.key.tenant.to_string(),
@@ -189,6 +191,7 @@ fn row(found: &Subscription, now: Timestamp) -> [String; 7] {
         found.created_at.map_or_else(|| "-".to_owned(), Timestamp::to_rfc3339_seconds),
         found.recipient.endpoint().origin().as_str().to_owned(),
         if tags.is_empty() { "-".to_owned() } else { tags.join(",") },
+        found.time_zone.map_or("-", Zone::name).to_owned(),
     ]
 }
 
@@ -202,6 +205,7 @@ fn json_of(found: &Subscription, now: Timestamp) -> Value {
         "state": found.state_at(now).label(),
         "origin": found.recipient.endpoint().origin().as_str(),
         "tags": found.tags,
+        "time_zone": found.time_zone.map(Zone::name),
         "topic": found.terms.topic.as_ref().map(|topic| topic.as_str()),
         "created_at": time(found.created_at),
         "last_seen_at": time(found.last_seen_at),

@@ -14,6 +14,7 @@ use redial_core::{
     subscription::{SameEndpoint, Subscription},
     time::Timestamp,
     webhook::{SigningSecrets, WebhookTarget},
+    zone::Zone,
 };
 use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 use serde_json::json;
@@ -53,6 +54,9 @@ pub(crate) struct Put {
     /// the stack has it, in its parameter SameEndpoint]
     #[arg(long, value_name = "replace|refuse", value_parser = parse_same_endpoint)]
     same_endpoint: Option<SameEndpoint>,
+    /// The IANA time zone whose clock `deliver_between` of messages follows, such as Europe/Berlin
+    #[arg(long, value_name = "ZONE", value_parser = arguments::zone)]
+    time_zone: Option<Zone>,
     /// Replace a subscription of the other kind, a webhook's receiver by a browser or a browser by one
     #[arg(long)]
     replace: bool,
@@ -75,7 +79,7 @@ impl Put {
     async fn browser(mut self, mut target: PushTarget, ends_at: Option<Timestamp>) -> Result<(), Failure> {
         target.vapid_key_id = self.vapid_key_id.take().or(target.vapid_key_id);
         let new = Subscription::new(self.which.key(), Recipient::WebPush(target));
-        let subscription = Subscription { ends_at, ..new };
+        let subscription = Subscription { ends_at, time_zone: self.time_zone, ..new };
         let stack = self.on.target().await?;
         let same_endpoint = same_endpoint(&stack, self.same_endpoint).await?;
         let store = stack.subscriptions().await?;
@@ -113,7 +117,8 @@ impl Put {
             }
         };
         let recipient = Recipient::Webhook(WebhookTarget { endpoint, secrets, headers });
-        let subscription = Subscription { terms, ..Subscription::new(key, recipient) };
+        let time_zone = self.time_zone;
+        let subscription = Subscription { terms, time_zone, ..Subscription::new(key, recipient) };
         if !self.replace {
             is_of_same_kind(&subscription, &store).await?;
         }

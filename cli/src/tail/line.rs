@@ -85,6 +85,7 @@ fn held_back(event: &Event) -> String {
     let left = until.map_or(String::new(), |until| format!(" (in {})", duration(until.since(event.at))));
     let by = match event.text_of("by").and_then(HeldBy::from_label) {
         Some(HeldBy::Schedule) => "by its deliver_at",
+        Some(HeldBy::Hours) => "by its deliver_between",
         Some(HeldBy::Origin) => "by the open breaker of its origin",
         Some(HeldBy::Protection) => "by a breaker, limit, pace or budget of its receiver",
         None => word(event, "by"),

@@ -104,6 +104,7 @@ impl Dispatch {
                 probed_every: config.probed_every,
                 audience_pages: config.audience_pages,
                 origin_lines: config.origin_lines,
+                time_zone: config.time_zone,
             },
             // Drawn, so that workers spread evenly over counters and parts of buckets.
             guard: Guard::new(config.protection, System.rng().random()),

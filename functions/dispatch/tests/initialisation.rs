@@ -45,6 +45,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("RECORD_TOGETHER", VALUE),
         ("AUDIENCE_PAGES", VALUE),
         ("ORIGIN_LINES", VALUE),
+        ("DEFAULT_TIME_ZONE", VALUE),
         ("QUOTA_PARKED", VALUE),
         ("QUOTA_DEAD_LETTERS", VALUE),
         ("BREAKER_COOLDOWN_SECONDS", "901"),

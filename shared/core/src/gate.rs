@@ -27,6 +27,8 @@ pub struct Candidate<'a> {
     pub attempt: Attempt,
     pub deadline: Deadline,
     pub due: Timestamp,
+    /// When its hours let it be sent: not before it is due, and not before now.
+    pub opens: Timestamp,
     /// How often it was received, by its former SQS messages too.
     pub receives: u32,
     pub is_too_long: bool,
@@ -36,15 +38,18 @@ pub struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// Asks in this order: is the TTL over, is it too long, is it due, is it cancelled, is it for an audience, can it be sent there?
+    /// Asks in this order: is the TTL over, is it too long, is it due within its hours, is it cancelled, is it for an audience, can it be
+    /// sent there? What has no hours before its end is over at once: nothing would change by waiting.
     pub fn gate(&self, now: Timestamp) -> Gate {
         let end = |reason| Gate::End(plan::failed(reason, self.policy));
         if self.deadline.is_over(now, self.attempt.0) || self.is_past_its_only_attempt() {
             Gate::End(Plan::Expired)
         } else if self.is_too_long {
             end(Reason::PayloadTooLarge)
-        } else if self.due.since(now) >= WAITED_OUT_INSIDE {
-            Gate::Later(self.due)
+        } else if self.waits_for_its_hours(now) && self.opens >= self.deadline.at() {
+            Gate::End(Plan::Expired)
+        } else if self.opens.since(now) >= WAITED_OUT_INSIDE {
+            Gate::Later(self.opens)
         } else if self.is_cancelled {
             Gate::End(Plan::FailedNoRetries(Reason::Cancelled))
         } else if matches!(self.message.to, To::Audience(_)) {
@@ -57,6 +62,10 @@ impl Candidate<'_> {
                 Some(reason) => end(reason),
             }
         }
+    }
+
+    fn waits_for_its_hours(&self, now: Timestamp) -> bool {
+        self.opens > self.due.max(now)
     }
 
     /// A message with a TTL of 0 has one attempt, now. Where another message would be sent again, it ends.
@@ -88,15 +97,27 @@ mod tests {
         let deadline = one.deadline(Channel::WebPush, start);
         let due = start.plus(Duration::from_secs(20));
         let failed = |reason| Gate::End(Plan::DeadLetter(reason));
-        for (name, at, message, is_too_long, is_cancelled, obstacle, expected) in [
-            ("over", 61, &all, true, true, true, Gate::End(Plan::Expired)),
-            ("too long", 0, &all, true, true, true, failed(Reason::PayloadTooLarge)),
-            ("early", 0, &all, false, true, true, Gate::Later(due)),
-            ("cancelled", 20, &all, false, true, true, Gate::End(Plan::FailedNoRetries(Reason::Cancelled))),
-            ("audience", 20, &all, false, false, true, Gate::End(Plan::Expand)),
-            ("obstacle", 20, &one, false, false, true, failed(Reason::SubscriptionOff)),
-            ("due within a second", 19, &one, false, false, false, Gate::Later(due)),
-            ("due", 20, &one, false, false, false, Gate::Go),
+        let (open, shut) = (start.plus(Duration::from_secs(59)), start.plus(Duration::from_secs(60)));
+        for (name, at, message, is_too_long, opens, is_cancelled, obstacle, expected) in [
+            ("over", 61, &all, true, shut, true, true, Gate::End(Plan::Expired)),
+            ("too long", 0, &all, true, shut, true, true, failed(Reason::PayloadTooLarge)),
+            ("shut until its end", 0, &all, false, shut, true, true, Gate::End(Plan::Expired)),
+            ("shut", 20, &all, false, open, true, true, Gate::Later(open)),
+            ("early", 0, &all, false, due, true, true, Gate::Later(due)),
+            (
+                "cancelled",
+                20,
+                &all,
+                false,
+                due,
+                true,
+                true,
+                Gate::End(Plan::FailedNoRetries(Reason::Cancelled)),
+            ),
+            ("audience", 20, &all, false, due, false, true, Gate::End(Plan::Expand)),
+            ("obstacle", 20, &one, false, due, false, true, failed(Reason::SubscriptionOff)),
+            ("due within a second", 19, &one, false, due, false, false, Gate::Later(due)),
+            ("due", 20, &one, false, due, false, false, Gate::Go),
         ] {
             let candidate = Candidate {
                 message,
@@ -104,6 +125,7 @@ mod tests {
                 attempt: Attempt(0),
                 deadline,
                 due,
+                opens,
                 receives: 1,
                 is_too_long,
                 is_cancelled,

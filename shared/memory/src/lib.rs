@@ -43,6 +43,7 @@ use redial_core::strip::StripFields;
 use redial_core::subscription::{SpikeGuard, Suspects, suspicion};
 use redial_core::time::Timestamp;
 use redial_core::webhook::SWITCHED_OFF_AFTER;
+use redial_core::zone::Zone;
 use redial_engine::deliver::{KnownBuckets, KnownLines};
 use redial_engine::ports::{Clock, Randomness};
 use redial_engine::protection::Guard;
@@ -99,6 +100,7 @@ pub fn dispatch_settings() -> deliver::Settings {
         probed_every: suspicion::PROBED_EVERY,
         audience_pages: false,
         origin_lines: true,
+        time_zone: Zone::utc(),
     }
 }
 

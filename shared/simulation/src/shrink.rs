@@ -121,11 +121,12 @@ const RATES: [fn(&mut Faults) -> &mut f64; 11] = [
     |it| &mut it.cold_start,
 ];
 
-const PLAINER: [fn(&mut Sending); 5] = [
+const PLAINER: [fn(&mut Sending); 6] = [
     |it| it.ttl = None,
     |it| it.class = None,
     |it| it.retry = None,
     |it| it.deliver_at = None,
+    |it| it.hours = None,
     |it| it.by_address = false,
 ];
 

@@ -37,6 +37,7 @@ situations! {
     RedrivenWhileHeld = "a message was redriven while a worker held it",
     HandedOffByQuarantine = "cleanup handed off what a worker had recorded",
     Parked = "a message was parked",
+    WaitedForHours = "a message waited for its hours, and was sent within them",
     Noted = "a message that was never attempted was parked, and could be found",
     Divided = "a message was parked in a shard that its bucket was divided into",
     LinedUp = "a message waited in the line of its origin",

@@ -19,6 +19,7 @@ use crate::origins::Origins;
 use crate::pass::{Pass, Readings};
 use crate::punctual::Punctual;
 use crate::scenario::crowd::Lone;
+use crate::scenario::hours::Hours;
 use crate::situations::{Situation, Situations};
 
 /// A POST that arrived, or may have.
@@ -46,6 +47,8 @@ pub struct Promise {
     pub attempts: u32,
     /// Whether there may be another attempt where one may have arrived.
     pub may_repeat_in_doubt: bool,
+    /// The hours of the day that it may be posted in.
+    pub hours: Option<Hours>,
 }
 
 /// What the HTTP API has answered.

@@ -223,6 +223,7 @@ pub fn renewal(tenant: &str, id: &str, tag: &str, browser: &Subscriber) -> Renew
         document: Document {
             target: push_target(browser),
             tags: Some(tags),
+            time_zone: None,
             consent: Some(consent),
             ends_at: None,
         },

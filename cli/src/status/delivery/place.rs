@@ -66,6 +66,7 @@ fn held_back(entry: &Entry, now: Timestamp) -> String {
     let until = moment(at, now);
     match entry.held_by {
         Some(HeldBy::Schedule) => format!("scheduled for {until}"),
+        Some(HeldBy::Hours) => format!("waits for its hours, which begin {until}"),
         Some(HeldBy::Origin) => format!("held back because its origin is out, until {until} or later"),
         Some(HeldBy::Protection) => format!("held back by a breaker or a limit until {until}"),
         None => format!("held back until {until}"),
@@ -194,6 +195,9 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
     let Some(at) = entry.not_before else { return format!("on the retry queue for retry {next}") };
     if at <= now {
         return format!("on the retry queue for retry {next}, due since {}", moment(at, now));
+    }
+    if entry.held_by == Some(HeldBy::Hours) {
+        return format!("waits for its hours, which begin {}, for retry {next}", moment(at, now));
     }
     // As it was routed after the last attempt; the route is the same in both lanes.
     match route(Lane::Transactional, at, entry.updated_at, settings) {
@@ -332,6 +336,7 @@ pub(super) mod tests {
         let moment = "2026-11-21T10:06:30.000Z (in 90 s)";
         for (by, expected) in [
             (Some(HeldBy::Schedule), format!("scheduled for {moment}")),
+            (Some(HeldBy::Hours), format!("waits for its hours, which begin {moment}")),
             (Some(HeldBy::Origin), format!("held back because its origin is out, until {moment} or later")),
             (Some(HeldBy::Protection), format!("held back by a breaker or a limit until {moment}")),
             (None, format!("held back until {moment}")),

@@ -45,7 +45,7 @@ use run::{Imported, Importing, check};
 /// Stores browsers' subscriptions from a file, for example those of another sender
 ///
 /// FILE has one document a line: what a browser returns, {"endpoint", "keys"}, with the "id" that you send it by, "consent"
-/// {"at", "prompt_version", "action", "origin"}, and optionally "tags" and "vapid_key_id". Each line is validated: its
+/// {"at", "prompt_version", "action", "origin"}, and optionally "tags", "time_zone" and "vapid_key_id". Each line is validated: its
 /// endpoint must be on a push service that the stack may push to, its key on the curve. Refused lines are reported by
 /// number and field, without their values, and the others are stored. Fifty refused lines in a row end it.
 ///

@@ -103,6 +103,9 @@ const GOOD_FIELDS: &str = r#"
     "payload":{"base64":"AAAA"}  "payload":{"base64":"AAAAAQ=="}
     "deliver_at":"2026-11-21T10:05:00Z"  "deliver_at":"2026-11-21t10:05:00.123456789z"
     "deliver_at":"1970-01-01T00:00:00-00:30"  "deliver_at":"2027-11-16T10:05:00Z"
+    "deliver_between":{"from":"09:00","to":"20:00"}  "deliver_between":{"from":"22:00:30","to":"24:00"}
+    "deliver_between":{"from":"23:59","to":"00:00","time_zone":"America/Argentina/Buenos_Aires"}
+    "deliver_between":{"from":"09:00","to":"20:00","time_zone":"Etc/GMT+5"}
 "#;
 
 /// Members of a notification beside those that it must have.
@@ -190,6 +193,12 @@ const BAD_FIELDS: &str = r#"
     "deliver_at":"2026-11-00T10:05:00Z"  "deliver_at":"2026-11-21T10:05:00.Z"
     "deliver_at":"2026-11-21T10:05:00+24:00"  "deliver_at":"2026-11-21T10:05:00+10:60"
     "deliver_at":"1969-12-31T23:59:59Z"  "deliver_at":"26-11-21T10:05:00Z"
+    "deliver_between":{"from":"09:00"}  "deliver_between":{"to":"20:00"}  "deliver_between":["09:00","20:00"]
+    "deliver_between":{"from":"9:00","to":"20:00"}  "deliver_between":{"from":"24:00","to":"20:00"}
+    "deliver_between":{"from":"09:00","to":"24:01"}  "deliver_between":{"from":"09:60","to":"20:00"}
+    "deliver_between":{"from":"09:00","to":"20:00","days":1}  "deliver_between":{"from":900,"to":2000}
+    "deliver_between":{"from":"09:00","to":"20:00","time_zone":""}
+    "deliver_between":{"from":"09:00","to":"20:00","time_zone":"a.b"}
 "#;
 
 fn bad() -> Vec<String> {

@@ -54,6 +54,7 @@ fn document(id: &str) -> Value {
         "endpoint": format!("https://fcm.googleapis.com/fcm/send/s3cret-{id}"),
         "expirationTime": null,
         "keys": {"p256dh": P256DH, "auth": AUTH},
+        "time_zone": "Asia/Kathmandu",
         "tags": ["news", if id.ends_with('0') { "tens" } else { "others" }],
         "consent": {
             "at": "2026-01-01T00:00:00Z", "prompt_version": "v3", "action": "granted", "origin": "https://shop.example",
@@ -121,7 +122,10 @@ async fn a_killed_import_is_continued_and_counts_each_line_once(harness: &Harnes
     assert_eq!((of("news"), of("tens"), of("others")), (1_998, 199, 1_799));
 
     let shown = harness.stack.json("subscriptions get --tenant acme --id s10");
-    assert_fields(&shown, json!({"tags": ["news", "tens"], "last_seen_at": null, "state": "active"}));
+    assert_fields(
+        &shown,
+        json!({"tags": ["news", "tens"], "time_zone": "Asia/Kathmandu", "last_seen_at": null, "state": "active"}),
+    );
     assert_eq!(shown["consent"]["prompt_version"], "v3");
 }
 

@@ -60,7 +60,7 @@ pub(super) fn renewal(id: &str, path: &str, with_consent: bool, of: Option<&[&st
     let target = PushTarget { endpoint: endpoint(path), keys, vapid_key_id: None };
     Renewal {
         key: key(id),
-        document: Document { target, tags: of.map(tags), consent, ends_at: None },
+        document: Document { target, tags: of.map(tags), time_zone: None, consent, ends_at: None },
         seen_at: Some(later()),
         permit: None,
     }

@@ -18,6 +18,7 @@ use redial_core::subscription::document::{self, Rules};
 use redial_core::subscription::{Consent, Permit, Renewal, Subscription};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
+use redial_core::zone::Zone;
 use redial_engine::ports::{Clock, Erased, Found, HttpApi, Randomness, Renewed, SubscriptionBook, Telemetry};
 use serde_json::{Value, json};
 
@@ -176,6 +177,7 @@ fn description<E>(app: &App<E>, stored: &Subscription, now: Timestamp) -> Result
         "endpoint_origin_class": Provider::of(&target.endpoint).label(),
         "consent": stored.consent.as_ref().map(consent),
         "tags": stored.tags.iter().map(Tag::as_str).collect::<Vec<_>>(),
+        "time_zone": stored.time_zone.map(Zone::name),
         "created_at": time(stored.created_at),
         "last_seen_at": time(stored.last_seen_at),
         "ends_at": time(stored.ends_at),

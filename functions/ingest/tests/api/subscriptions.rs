@@ -28,6 +28,7 @@ fn a_new_subscription_needs_consent_and_its_secrets_are_never_returned() {
 
     let mut handed_in = document("a");
     handed_in["tags"] = json!(["sport", "news"]);
+    handed_in["time_zone"] = json!("Asia/Kathmandu");
     let answer = api.put("/v1/subscriptions/s1", &handed_in);
     assert_eq!(answer.status, 201);
     let body = answer.json();
@@ -35,7 +36,7 @@ fn a_new_subscription_needs_consent_and_its_secrets_are_never_returned() {
     assert_eq!(renewal["expires_at"], "2027-07-14T08:00:00.000Z");
     let expected = json!({
         "subscription": "s1", "state": "active", "vapid_key_id": null, "endpoint_hash": body["endpoint_hash"],
-        "endpoint_origin_class": "other", "tags": ["news", "sport"], "last_seen_at": "2027-01-15T08:00:00.000Z",
+        "endpoint_origin_class": "other", "tags": ["news", "sport"], "time_zone": "Asia/Kathmandu", "last_seen_at": "2027-01-15T08:00:00.000Z",
         "created_at": "2027-01-15T08:00:00.000Z", "ends_at": null, "renewal": renewal,
         "consent": {"at": "2027-01-15T07:00:00.000Z", "prompt_version": "v3", "action": "granted", "origin": "https://shop.example"},
     });
@@ -56,9 +57,17 @@ fn a_renewal_keeps_the_consent_and_moves_to_a_new_endpoint() {
     let api = Api::new();
     let first = api.put("/v1/subscriptions/s1", &document("a")).json();
     api.memory.pass(Duration::from_secs(60));
-    let renewed = api.put("/v1/subscriptions/s1", &without_consent("b"));
+    let mut elsewhere = without_consent("b");
+    elsewhere["time_zone"] = json!("Mars/Olympus");
+    let refused = api.put("/v1/subscriptions/s1", &elsewhere);
+    refused.is_problem(422, "invalid", "");
+    assert_eq!(refused.fields(), ["time_zone"]);
+    elsewhere["time_zone"] = json!("America/New_York");
+    assert_eq!(first["time_zone"], json!(null));
+    let renewed = api.put("/v1/subscriptions/s1", &elsewhere);
     assert_eq!(renewed.status, 200);
     let renewed = renewed.json();
+    assert_eq!(renewed["time_zone"], "America/New_York");
     assert_eq!(renewed["consent"], first["consent"]);
     assert_ne!(renewed["endpoint_hash"], first["endpoint_hash"]);
     assert_eq!(renewed["last_seen_at"], "2027-01-15T08:01:00.000Z");

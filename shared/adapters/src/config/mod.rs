@@ -14,6 +14,7 @@ use redial_core::strip::StripFields;
 use redial_core::subscription::{SameEndpoint, SpikeGuard, Suspects, suspicion};
 use redial_core::wait::MAX_SHARDS;
 use redial_core::webhook;
+use redial_core::zone::Zone;
 use redial_engine::cleanup;
 use redial_engine::protection;
 
@@ -60,6 +61,8 @@ pub struct DispatchConfig {
     pub audience_pages: bool,
     /// Whether what an open breaker holds back waits in its origin's line.
     pub origin_lines: bool,
+    /// Whose clock the hours of messages follow that name no zone, to recipients without one.
+    pub time_zone: Zone,
     /// Which successes have a log line.
     pub success_logs: SuccessLogs,
     /// What payloads of pushes lose before they are sealed.
@@ -132,6 +135,7 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             records_together: read.switch("RECORD_TOGETHER", true),
             audience_pages: read.switch("AUDIENCE_PAGES", false),
             origin_lines: read.switch("ORIGIN_LINES", true),
+            time_zone: read.time_zone(),
             success_logs: read.success_logs(),
             strip: read.strip_fields(),
             // Last, because it has no default: the others have been read.

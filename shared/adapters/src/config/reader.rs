@@ -12,6 +12,7 @@ use redial_core::rate::Rate;
 use redial_core::strip::StripFields;
 use redial_core::subscription::{SameEndpoint, Suspects};
 use redial_core::webhook;
+use redial_core::zone::Zone;
 use redial_engine::protection;
 use serde::{Deserialize, Serialize};
 
@@ -175,6 +176,14 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         const TEN_YEARS: u64 = 3_650;
         let days: u64 = self.number("STALE_AFTER_DAYS", 0, 0, TEN_YEARS);
         (days > 0).then(|| Duration::from_secs(days * 86_400))
+    }
+
+    pub(super) fn time_zone(&mut self) -> Zone {
+        let Some(name) = self.optional("DEFAULT_TIME_ZONE") else { return Zone::utc() };
+        Zone::parse(&name).unwrap_or_else(|| {
+            self.problem(format!("DEFAULT_TIME_ZONE must be {}", Zone::expected(&name)));
+            Zone::utc()
+        })
     }
 
     pub(super) fn same_endpoint(&mut self) -> SameEndpoint {

@@ -19,11 +19,12 @@ use crate::aws_error;
 use crate::table::attributes::{Item, Read as _, ms, s};
 
 /// The attributes that follow from what a browser sends, and that a renewal therefore sets or removes.
-const SENT: [&str; 13] = [
+const SENT: [&str; 14] = [
     "p256dh",
     "auth",
     "vapid_key_id",
     "tags",
+    "time_zone",
     "consent_at",
     "consent_prompt",
     "consent_action",

@@ -10,6 +10,7 @@
 //! | `tags`, `last_seen_at` | web push | a list of tags; when the browser last sent it |
 //! | `moved_at` | web push | when another endpoint was last submitted for it |
 //! | `authorized_at` | web push | when a sender last decided on it; 0.1.0 wrote none |
+//! | `time_zone` | both | the IANA name of the zone that its user is in |
 //! | `ends_at`, `took_over_at` | web push | from when on its browser does not hold it; when it got another subscription's endpoint |
 //! | `doubts`, `doubted_since`, `doubted_at` | web push | how many dead letters count against it, and when the first and the last came |
 //! | `suspect_at` | web push | when they made it suspect: its `state` stays `active` |
@@ -43,6 +44,7 @@ use redial_core::subscription::{Consent, Doubts, State, Subscription, Terms};
 use redial_core::tag::{Tag, Tags};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{Health, Permitted, WebhookTarget};
+use redial_core::zone::Zone;
 use redial_engine::ports::{Found, PortError};
 
 use crate::table::attributes::{self, Item, Read, expiry, ms, n, s};
@@ -75,6 +77,7 @@ pub(super) fn write<'k>(
         item.extend(value.map(|value| (name.to_owned(), value)));
     };
     add("created_at", created_at.map(ms));
+    add("time_zone", subscription.time_zone.map(|zone| s(zone.name())));
     match recipient {
         Recipient::WebPush(PushTarget { endpoint: _, keys, vapid_key_id }) => {
             let (p256dh, auth) = keys.expose_base64url();
@@ -154,6 +157,8 @@ pub(super) fn read<'k>(
         terms,
         consent: consent(item),
         tags: tags(item),
+        // One that this release does not know is as none.
+        time_zone: item.text("time_zone").and_then(Zone::parse),
         last_seen_at: item.time("last_seen_at"),
         created_at: item.time("created_at"),
         moved_at: item.time("moved_at"),

@@ -1,5 +1,6 @@
 use redial_core::policy::catalogue;
 use redial_core::webhook::{CustomHeaders, SigningSecrets, WebhookSecret};
+use redial_core::zone::Zone;
 
 use super::*;
 use crate::fixtures::{hash_keys, subscription};
@@ -90,6 +91,7 @@ fn a_browser_s_subscription_reads_back() {
     let full = Subscription {
         consent: Some(consent),
         tags: Tags::new(tags.to_vec()).expect("two"),
+        time_zone: Zone::parse("Asia/Kathmandu"),
         last_seen_at: Some(stored_at()),
         created_at: Some(stored_at()),
         moved_at: Some(stored_at()),

@@ -168,6 +168,8 @@ labels! {
     pub enum HeldBy {
         /// Its own `deliver_at`.
         Schedule = "schedule",
+        /// Its hours, `deliver_between`: outside of them it is not sent.
+        Hours = "hours",
         /// Its origin's breaker: it waits in the origin's line.
         Origin = "origin",
         /// The protection of its receiver otherwise: a breaker that it is to ask again soon, a limit, a pace, or a budget.

@@ -23,6 +23,7 @@ use crate::audience::{Opening, RecipientRef, RunKey, SHARDS};
 use crate::channel::Channel;
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::endpoint::{EndpointHash, HashKeys};
+use crate::hours::Hours;
 use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant, Turn};
 use crate::ledger::Given;
 use crate::notification::Notification;
@@ -35,6 +36,7 @@ use crate::tag::MessageTags;
 use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
 use crate::webhook::CustomHeaders;
+use crate::zone::Zone;
 
 pub const VERSION: u64 = 1;
 
@@ -69,6 +71,7 @@ pub struct Message {
     pub headers: CustomHeaders,
     pub event_type: Option<EventType>,
     pub deliver_at: Option<Timestamp>,
+    pub deliver_between: Option<Hours>,
     /// Whether a browser is to acknowledge it: its payload comes in an envelope ([`crate::plaintext`]). Without effect on a webhook.
     pub acks: bool,
     /// By which its delivery is found again.
@@ -113,6 +116,18 @@ impl Message {
     /// When its clock starts: at the later of its first SentTimestamp and `deliver_at`.
     pub fn starts_at(&self, first_sent: Timestamp) -> Timestamp {
         self.deliver_at.map_or(first_sent, |at| at.max(first_sent))
+    }
+
+    /// The first moment, not before `at`, at which its hours let it be delivered; `zone` is that of its recipient, where the message has
+    /// none of its own.
+    pub fn opening(&self, at: Timestamp, zone: impl FnOnce() -> Zone) -> Timestamp {
+        let Some(hours) = &self.deliver_between else { return at };
+        match hours.zone {
+            Some(own) => hours.opening(at, own),
+            // Its recipients have zones of their own: each of them waits for its hours.
+            None if matches!(self.to, To::Audience(_)) => at,
+            None => hours.opening(at, zone()),
+        }
     }
 
     /// What the ledger holds of it, where its channel is known or the message says it all itself.

@@ -10,6 +10,7 @@ use super::refusal::{A_VERSION, Refusal};
 use super::{MOST_BYTES, MOST_BYTES_TO_AUDIENCE, Message, ProducerRef, To, Travel, VERSION, travel};
 use crate::audience::{Audience, Expansion, RecipientRef, Run};
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
+use crate::hours::Hours;
 use crate::identity::{DeliveryId, DeliveryKey, ID_FORM, IdSource, Tenant};
 use crate::notification::Notification;
 use crate::page::PageMessage;
@@ -111,6 +112,7 @@ impl Reader<'_> {
         let retry = retry_policy(&mut object, self.kind);
         let headers = custom_headers(&mut object, to.as_ref());
         let deliver_at = self.deliver_at(&mut object);
+        let deliver_between = Hours::take(&mut object, self.kind);
         let acks = acks(&mut object, to.as_ref());
         let tags = MessageTags::take(&mut object);
         let event_type = object.optional("event_type", short, text(EventType::parse));
@@ -141,6 +143,7 @@ impl Reader<'_> {
             headers: headers.unwrap_or_default(),
             event_type,
             deliver_at,
+            deliver_between,
             acks,
             tags: tags.unwrap_or_default(),
             recipient: None,

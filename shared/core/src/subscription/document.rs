@@ -1,4 +1,4 @@
-//! A browser's subscription as it is submitted: what `PushSubscription.toJSON()` gives, with consent and tags.
+//! A browser's subscription as it is submitted: what `PushSubscription.toJSON()` gives, with consent, tags and a time zone.
 //!
 //! One reader serves the HTTP API and the import from a file. Messages can be sent to every document that it accepts: the endpoint is
 //! on an allowed push service, and the key is a point that a message can be encrypted to. Errors name the field, what was expected
@@ -11,6 +11,7 @@ use crate::push_target::{PushFields, PushKeys, PushTarget};
 use crate::shape::{Errors, Object, ShapeError, text};
 use crate::tag::{self, Tag, Tags};
 use crate::time::Timestamp;
+use crate::zone::Zone;
 
 /// No document is longer, in bytes: an address has 2,048 at most, ten tags 350, a consent about 400.
 pub const MOST_BYTES: usize = 16_384;
@@ -21,6 +22,8 @@ const A_CONSENT: &str = r#"{"at", "prompt_version", "action", "origin"}"#;
 pub struct Document {
     pub target: PushTarget,
     pub tags: Option<Tags>,
+    /// `None` leaves what is stored.
+    pub time_zone: Option<Zone>,
     /// The consent that came with it; `None` leaves what is stored.
     pub consent: Option<Consent>,
     /// From when on the browser does not hold it any more: its `expirationTime`.
@@ -81,11 +84,12 @@ fn take_document(mut object: Object<'_>, rules: &Rules<'_>) -> Option<Document> 
         object.error("tags", "every tag once", "one twice");
     }
     let tags = tags.and_then(Result::ok);
+    let time_zone = Zone::take(&mut object);
     let has_consent = object.raw("consent").is_some();
     let consent = object.object("consent").and_then(|object| Consent::take(object, rules.now));
     object.finish();
     let complete = (has_tags, has_consent) == (tags.is_some(), consent.is_some());
-    complete.then_some(Document { target: fields.target()?, tags, consent, ends_at })
+    complete.then_some(Document { target: fields.target()?, tags, time_zone, consent, ends_at })
 }
 
 #[cfg(test)]

@@ -49,6 +49,17 @@ fn the_time_at_which_it_ends_is_read_and_ahead() {
 }
 
 #[test]
+fn a_time_zone_is_one_of_the_database() {
+    let zone = |name: &str| with(&format!(r#","time_zone":{name}"#)).map(|document| document.time_zone);
+    assert_eq!(with("").expect("valid").time_zone, None);
+    assert_eq!(zone(r#""Asia/Kathmandu""#), Ok(Zone::parse("Asia/Kathmandu")));
+    let expected = r#"time_zone: expected an IANA time zone such as "Europe/Berlin""#;
+    assert_eq!(zone("7"), Err(vec![format!("{expected}, found an integer")]));
+    let meant = format!(r#"{expected}; did you mean "Asia/Tokyo"?, found a string"#);
+    assert_eq!(zone(r#""asia/tokyo""#), Err(vec![meant]));
+}
+
+#[test]
 fn tags_consent_and_vapid_key_are_read() {
     let document = with(
         r#","vapid_key_id":"shop","tags":["sport","news"],"consent":{"at":"2026-11-20T10:00:00Z","prompt_version":"v1","action":"granted","origin":"https://shop.example"}"#,

@@ -25,6 +25,7 @@ use crate::recipient::Recipient;
 use crate::tag::Tags;
 use crate::time::Timestamp;
 use crate::webhook::{CustomHeaders, Health, Permitted};
+use crate::zone::Zone;
 
 pub use self::consent::Consent;
 pub use self::document::Document;
@@ -68,6 +69,8 @@ pub struct Subscription {
     pub consent: Option<Consent>,
     /// Of web push.
     pub tags: Tags,
+    /// Where its user is, if that is known: whose clock the hours of a message follow.
+    pub time_zone: Option<Zone>,
     /// When the browser itself last submitted it; of web push.
     pub last_seen_at: Option<Timestamp>,
     /// When it was first stored; `None` where an earlier release stored it.
@@ -106,6 +109,7 @@ impl Subscription {
             terms: Terms::default(),
             consent: None,
             tags: Tags::default(),
+            time_zone: None,
             last_seen_at: None,
             created_at: None,
             moved_at: None,

@@ -75,7 +75,7 @@ impl Renewal {
         deleted_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Decision {
-        let Document { target, tags, consent, ends_at } = &self.document;
+        let Document { target, tags, time_zone, consent, ends_at } = &self.document;
         // When a sender decided on what is submitted; a renewal token only repeats.
         let authorized_at = match &self.permit {
             None => Some(now),
@@ -89,6 +89,7 @@ impl Renewal {
             return Decision::Begins(Subscription {
                 consent: Some(consent.clone()),
                 tags: tags.clone().unwrap_or_default(),
+                time_zone: *time_zone,
                 last_seen_at: self.seen_at,
                 created_at: Some(now),
                 authorized_at,
@@ -119,6 +120,7 @@ impl Renewal {
             doubts: if self.seen_at.is_some() { Doubts::default() } else { of.doubts.clone() },
             consent: consent.clone().or_else(|| before.consent.clone()),
             tags: tags.clone().unwrap_or_else(|| before.tags.clone()),
+            time_zone: time_zone.or(before.time_zone),
             last_seen_at: self.seen_at.or(before.last_seen_at),
             created_at: before.created_at,
             moved_at: if stays { before.moved_at } else { Some(now) },

@@ -23,7 +23,7 @@ fn at(secs: i64) -> Timestamp {
 }
 
 fn renewal(url: &str, consent: Option<Consent>, tags: Option<Tags>) -> Renewal {
-    let document = Document { target: browser(url), tags, consent, ends_at: None };
+    let document = Document { target: browser(url), tags, time_zone: None, consent, ends_at: None };
     Renewal { key: subscription("s1"), document, seen_at: Some(at(100)), permit: None }
 }
 
@@ -80,6 +80,21 @@ fn a_browser_that_submits_a_suspect_subscription_clears_it() {
             panic!("it stays")
         };
         assert_eq!(after.doubts, expected, "{seen_at:?}");
+    }
+}
+
+#[test]
+fn a_renewal_without_a_time_zone_keeps_the_stored_one() {
+    let [tokyo, berlin] = ["Asia/Tokyo", "Europe/Berlin"].map(crate::zone::Zone::parse);
+    let before = Subscription { time_zone: tokyo, ..stored() };
+    for url in [A, B] {
+        for (submitted, kept) in [(None, tokyo), (berlin, berlin)] {
+            let plain = renewal(url, None, None);
+            let document = Document { time_zone: submitted, ..plain.document.clone() };
+            let decision = Renewal { document, ..plain }.decide_alone(Some(&before), None, at(200));
+            let (Decision::Stays(after) | Decision::Moves(after)) = decision else { panic!("{decision:?}") };
+            assert_eq!(after.time_zone, kept, "{url}");
+        }
     }
 }
 

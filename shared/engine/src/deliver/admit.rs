@@ -10,12 +10,12 @@ use redial_core::lane::Lane;
 use redial_core::ledger::HeldBy;
 use redial_core::metric::Metric;
 use redial_core::outcome::{Attempted, Outcome};
-use redial_core::plan;
+use redial_core::plan::{self, Plan};
 use redial_core::protection::patience::{Patience, Posting};
 use redial_core::protection::{Circuit, Count, Phase, Rank, Whose};
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
-use redial_core::time::Ttl;
+use redial_core::time::{Timestamp, Ttl};
 use redial_core::verdict::{Retry, Verdict};
 
 impl<P: Ports> Worker<P> {
@@ -43,13 +43,23 @@ impl<P: Ports> Worker<P> {
                         job.lane = Lane::Bulk;
                     }
                     self.telemetry.count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
-                    Gate::Later(at)
+                    self.within_hours(&mut job, at)
                 }
                 Admission::TooLate => Gate::End(plan::failed(Reason::TtlExceeded, job.policy())),
             };
             gated.push((job, gate));
         }
         gated
+    }
+
+    /// What is held back until `at` waits for its hours if they are over by then. In a line it waits until its origin may be sent to.
+    fn within_hours(&self, job: &mut Job, at: Timestamp) -> Gate {
+        let opens = job.opening(at, &self.settings);
+        if opens == at || job.lines_up {
+            return Gate::Later(at);
+        }
+        job.held_by = Some(HeldBy::Hours);
+        if opens < job.deadline.at() { Gate::Later(opens) } else { Gate::End(Plan::Expired) }
     }
 
     pub(super) async fn learn(&self, seen: Vec<Seen>) {

@@ -15,6 +15,7 @@ use crate::ports::{
 };
 use crate::protection::Seen;
 use redial_core::channel::Channel;
+use redial_core::gate::WAITED_OUT_INSIDE;
 use redial_core::message::Message;
 use redial_core::metric::Metric;
 use redial_core::outcome::{Attempted, NotSent, Outcome};
@@ -82,6 +83,14 @@ impl<P: Ports> Worker<P> {
         if rest > Duration::ZERO {
             self.system.sleep(rest).await;
         }
+        let opens = job.opening(self.system.now(), &self.settings).since(self.system.now());
+        if opens >= WAITED_OUT_INSIDE {
+            // Its hours have ended meanwhile.
+            return Err(Setback::NotAdmitted);
+        }
+        if opens > Duration::ZERO {
+            self.system.sleep(opens).await;
+        }
         let began = self.system.now();
         if job.deadline.is_over(began, job.travel.turn.attempt.0) {
             return Ok(Tried::without_attempt(Plan::Expired, Facts::default()));
@@ -100,7 +109,7 @@ impl<P: Ports> Worker<P> {
             self.telemetry.measure(Metric::RetryOverhead, overhead_ms);
         }
 
-        if let Some(ms) = latency_ms(job, began).filter(|_| job.travel.turn.attempt.0 == 0) {
+        if let Some(ms) = self.latency_ms(job, began).filter(|_| job.travel.turn.attempt.0 == 0) {
             self.telemetry.measure_on(Metric::DispatchLatency, job.lane, ms);
         }
 
@@ -114,7 +123,7 @@ impl<P: Ports> Worker<P> {
             now,
         };
         let plan = plan::after(&verdict, &situation, &mut self.system.rng());
-        if let Some(ms) = latency_ms(job, now).filter(|_| plan == Plan::Sent) {
+        if let Some(ms) = self.latency_ms(job, now).filter(|_| plan == Plan::Sent) {
             self.telemetry.measure_on(Metric::DeliveryLatency, job.lane, ms);
         }
         let attempted = Attempted { outcome, took: now.since(began) };
@@ -233,6 +242,13 @@ impl<P: Ports> Worker<P> {
         Box::pin(self.push_sender.send(push)).await
     }
 
+    /// In whole milliseconds since its clock started, or its hours began. A replay has none: when it started was up to an operator.
+    fn latency_ms(&self, job: &Job, now: Timestamp) -> Option<f64> {
+        let is_replay = job.travel.turn.lineage.0 > 0;
+        let starts_at = job.opening(job.message.starts_at(job.travel.first_sent), &self.settings);
+        (!is_replay).then(|| (now.since(starts_at).as_secs_f64() * 1000.0).round())
+    }
+
     fn report_attempt(
         &self,
         job: &Job,
@@ -280,13 +296,6 @@ impl<P: Ports> Worker<P> {
             took_ms: ms(attempted.took),
         });
     }
-}
-
-/// In whole milliseconds since its clock started. A replay has none: when it started was up to an operator.
-fn latency_ms(job: &Job, now: Timestamp) -> Option<f64> {
-    let is_replay = job.travel.turn.lineage.0 > 0;
-    let latency = now.since(job.message.starts_at(job.travel.first_sent));
-    (!is_replay).then(|| (latency.as_secs_f64() * 1000.0).round())
 }
 
 /// In whole milliseconds.

@@ -224,6 +224,7 @@ pub(super) fn job(
         endpoint_hash,
         flagged: false,
         is_suspect: false,
+        time_zone: None,
         health: Health::default(),
         terms,
         chosen,

@@ -52,7 +52,7 @@ fn hold_of(planned: &Planned) -> Option<Hold> {
     let Planned { job, plan, .. } = planned;
     let until = plan.not_before()?;
     Some(Hold {
-        by: job.held_by.or_else(|| scheduled(job, until))?,
+        by: job.held_by.or_else(|| by_the_clock(job, until))?,
         key: job.message.key(),
         turn: job.travel.turn,
         until,
@@ -66,8 +66,12 @@ fn hold_of(planned: &Planned) -> Option<Hold> {
     })
 }
 
-/// A message that comes back early waits on, and was noted when it came first.
-fn scheduled(job: &Job, until: Timestamp) -> Option<HeldBy> {
-    let is_its_time = job.message.deliver_at == Some(until) && job.travel.not_before != Some(until);
-    is_its_time.then_some(HeldBy::Schedule)
+/// What a message asks to wait for itself. One that comes back early waits on, and was noted when it came first.
+fn by_the_clock(job: &Job, until: Timestamp) -> Option<HeldBy> {
+    if job.travel.not_before == Some(until) {
+        return None;
+    }
+    let is_its_time = job.message.deliver_at == Some(until);
+    let has_hours = job.message.deliver_between.is_some().then_some(HeldBy::Hours);
+    if is_its_time { Some(HeldBy::Schedule) } else { has_hours }
 }

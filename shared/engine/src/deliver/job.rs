@@ -24,6 +24,7 @@ use redial_core::recipient::Recipient;
 use redial_core::subscription::{State, Subscription, Terms};
 use redial_core::time::{Deadline, Timestamp};
 use redial_core::webhook::Health;
+use redial_core::zone::Zone;
 
 #[derive(Clone, Debug)]
 pub(super) struct Job {
@@ -46,6 +47,8 @@ pub(super) struct Job {
     /// Whether a 404 or dead letters stand against its subscription.
     pub(super) flagged: bool,
     pub(super) is_suspect: bool,
+    /// Where its recipient is, if that is known.
+    pub(super) time_zone: Option<Zone>,
     /// How its webhook's receiver has answered recently.
     pub(super) health: Health,
     /// What was agreed with that receiver.
@@ -124,6 +127,7 @@ impl Job {
         self.endpoint_hash = Some(keys.endpoint(subscription.recipient.endpoint()));
         self.flagged = subscription.flagged_at.is_some() || subscription.doubts.is_any();
         self.is_suspect = subscription.state_at(now) == State::Suspect;
+        self.time_zone = subscription.time_zone;
         self.health = subscription.health;
         self.terms = subscription.terms.clone();
         self.target = match self.opened_at {
@@ -145,6 +149,11 @@ impl Job {
         self.endpoint_hash = endpoint.cloned();
     }
 
+    /// The first moment, not before `at`, at which it may be delivered by its hours.
+    pub(super) fn opening(&self, at: Timestamp, settings: &Settings) -> Timestamp {
+        self.message.opening(at, || self.time_zone.unwrap_or(settings.time_zone))
+    }
+
     pub(super) fn gate(&self, settings: &Settings, now: Timestamp) -> Gate {
         let candidate = Candidate {
             message: &self.message,
@@ -152,6 +161,7 @@ impl Job {
             attempt: self.travel.turn.attempt,
             deadline: self.deadline,
             due: self.due(),
+            opens: self.opening(self.due().max(now), settings),
             receives: self.receives,
             is_too_long: self.too_long(settings).is_some(),
             is_cancelled: self.is_cancelled,

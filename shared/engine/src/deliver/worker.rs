@@ -19,6 +19,7 @@ use redial_core::route::WaitSettings;
 use redial_core::strip::StripFields;
 use redial_core::subscription::Suspects;
 use redial_core::time::Timestamp;
+use redial_core::zone::Zone;
 
 /// How long the first outcome of a batch waits for the others before it is recorded.
 pub const LINGER: Duration = Duration::from_millis(100);
@@ -58,6 +59,8 @@ pub struct Settings {
     pub audience_pages: bool,
     /// Whether what an open breaker holds back waits in its origin's line.
     pub origin_lines: bool,
+    /// Whose clock the hours of a message follow that names no zone, to a recipient without one.
+    pub time_zone: Zone,
 }
 
 /// One invocation of the function.

@@ -105,10 +105,13 @@ impl Accepted {
         &self.delivery
     }
 
-    /// Whether it waits longer than a queue can delay it.
+    /// Whether it waits longer than a queue can delay it, as far as it says so itself: the zone of its recipient is not known here.
     pub(super) fn is_to_be_parked(&self, now: Timestamp) -> bool {
         let longest = Duration::from_secs(u64::from(SQS_MAX_DELAY_SECONDS) + 1);
-        self.message.deliver_at.is_some_and(|at| at.since(now) >= longest)
+        let due = self.message.deliver_at.map_or(now, |at| at.max(now));
+        let hours = self.message.deliver_between.as_ref();
+        let opens = hours.and_then(|hours| Some(hours.opening(due, hours.zone?))).unwrap_or(due);
+        opens.since(now) >= longest
     }
 
     /// It, on its way to the queue of its lane.
@@ -176,6 +179,28 @@ mod tests {
             assert_eq!(tenant.as_ref(), Some(&message.tenant));
             let lane = if text.contains("campaign") { Lane::Bulk } else { Lane::Transactional };
             assert_eq!(queue, Queue::Ingest(lane));
+        }
+    }
+
+    #[test]
+    fn what_waits_for_long_by_its_own_words_is_known() {
+        // It is 08:00 UTC.
+        let hours = |from: &str, more: &str| {
+            format!(r#""deliver_between": {{"from": "{from}", "to": "20:00"{more}}}"#)
+        };
+        for (fields, is_parked) in [
+            (r#""payload": 1"#.to_owned(), false),
+            (r#""deliver_at": "2027-01-15T08:20:00Z""#.to_owned(), true),
+            (r#""deliver_at": "2027-01-15T08:10:00Z""#.to_owned(), false),
+            (hours("09:00", r#", "time_zone": "UTC""#), true),
+            (hours("08:10", r#", "time_zone": "UTC""#), false),
+            (hours("09:00", r#", "time_zone": "Europe/Berlin""#), false),
+            // By whose clock is not known yet.
+            (hours("09:00", ""), false),
+        ] {
+            let accepted =
+                read(&format!(r#"{{"to": {{"subscription": "s1"}}, {fields}}}"#)).expect("accepted");
+            assert_eq!(accepted.is_to_be_parked(now()), is_parked, "{fields}");
         }
     }
 

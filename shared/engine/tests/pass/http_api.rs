@@ -35,7 +35,7 @@ impl Harness {
             action: "granted".to_owned(),
             origin: origin("https://shop.example"),
         });
-        let document = Document { target, tags: None, consent, ends_at: None };
+        let document = Document { target, tags: None, time_zone: None, consent, ends_at: None };
         let renewal = Renewal { key: Self::subscription_key(id), document, seen_at: Some(now), permit: None };
         done(self.memory.renew(renewal, SameEndpoint::Replace, now))
     }

@@ -15,6 +15,7 @@ mod given;
 mod hanging;
 mod harness;
 mod holds;
+mod hours;
 mod http_api;
 mod latencies;
 mod lines;

@@ -14,6 +14,7 @@ mod ends;
 mod grafts;
 mod holds;
 mod hostile;
+mod hours;
 mod lines;
 pub mod mutant;
 pub mod nursery;
@@ -48,6 +49,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         api::MUTANTS,
         cancellations::MUTANTS,
         holds::MUTANTS,
+        hours::MUTANTS,
         tags::MUTANTS,
         hostile::MUTANTS,
         crowd::MUTANTS,

@@ -147,6 +147,7 @@ fn sent_for<'a>(audiences: &'a Audiences, walk: &Walk) -> impl Iterator<Item = &
 fn promise(audiences: &Audiences, walk: &Walk) -> Promise {
     let sent: Vec<_> = sent_for(audiences, walk).collect();
     Promise {
+        hours: None,
         from: sent.iter().map(|sent| sent.from).min().unwrap_or_default(),
         until: sent.iter().map(|sent| sent.until).max().unwrap_or_default(),
         // Which of the messages opened the run is not known here, so nothing is promised of how long a body is kept.

@@ -9,6 +9,7 @@ mod dead_letters;
 mod ends;
 mod events;
 mod hostile;
+mod hours;
 mod lateness;
 mod lines;
 mod operators;

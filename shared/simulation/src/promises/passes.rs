@@ -198,6 +198,7 @@ impl Memo {
         let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
         match &item.key.partition {
             Partition::Bucket(shard) => {
+                self.waits_no_longer_than_its_ttl(&message.key(), item.not_before);
                 self.punctual.is_parked(&message, &travel, shard.bucket, now);
                 if shard.number > 0 {
                     self.situations.saw(Situation::Divided);

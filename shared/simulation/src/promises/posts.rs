@@ -38,6 +38,7 @@ impl Memo {
         let turn = entry.turn;
         let post = Post { turn, ..post };
         self.is_in_time(now, key, turn.lineage, &promise);
+        self.is_within_its_hours(now, key, &promise);
         self.is_punctual(key, turn, now);
         self.is_wanted(&post, key, &promise);
         if turn.attempt.0 >= promise.attempts {

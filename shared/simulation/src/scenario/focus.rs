@@ -34,11 +34,13 @@ pub enum Focus {
     Dead,
     /// One browser's push service refuses it alone, and for some hours all are refused.
     Refused,
+    /// Messages with hours that are short, at receivers that fail.
+    Hours,
 }
 
 impl Focus {
     /// Some are drawn more often: what they need is rarer in them.
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 19] = [
         Self::LastReceive,
         Self::LastReceiveOfATag,
         Self::Crossing,
@@ -56,6 +58,8 @@ impl Focus {
         Self::Dead,
         Self::Refused,
         Self::Refused,
+        Self::Hours,
+        Self::Hours,
     ];
 
     pub(super) fn draw(rng: &mut StdRng) -> Option<Self> {

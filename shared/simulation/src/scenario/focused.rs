@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 
 use super::audiences::Audiences;
 use super::clock::Clock;
@@ -12,6 +13,7 @@ use super::drawing::{secs, source};
 use super::faults::Faults;
 use super::focus::Focus;
 use super::hostile;
+use super::hours::Hours;
 use super::messages::Sending;
 use super::operators::{Action, Whose};
 use super::pressure::InVain;
@@ -37,6 +39,7 @@ pub(super) fn scenario(focus: Focus, seed: u64) -> Scenario {
         Focus::Paced => paced(blank, rng),
         Focus::Dead => dead(blank, rng),
         Focus::Refused => refused(blank, rng),
+        Focus::Hours => hours(blank, rng),
     }
 }
 
@@ -211,6 +214,36 @@ fn paced(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let hostile::Drawn { foe, stream, receivers, sendings, faults, faults_end } = hostile::slowed(rng);
     let (foe, stream) = (Some(foe), Some(stream));
     Scenario { clocks: workers(6), foe, stream, receivers, sendings, faults, faults_end, ..blank }
+}
+
+/// Retries come when the hours are over, and some messages live to see the next ones.
+fn hours(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let faults_end = secs(rng, 3_600, 4 * 3_600);
+    let until = secs(rng, 1, 3_600);
+    let behaviours =
+        [Behaviour::Accepts, Behaviour::Answers(503), Behaviour::Asks(429, 1_800), Behaviour::Flaps(0.5)];
+    let receiver = |behaviour| Receiver {
+        is_webhook: rng.random_bool(0.3),
+        phases: vec![(Duration::ZERO, behaviour), (until, Behaviour::Accepts)],
+    };
+    let receivers: Vec<Receiver> = behaviours.into_iter().map(receiver).collect();
+    let sendings = (0..24).map(|n| {
+        let at = secs(rng, 0, 5_400);
+        Sending {
+            hours: rng.random_bool(0.9).then(|| Hours::draw(rng)),
+            ttl: [None, Some(0), Some(600), Some(7_200), Some(100_000), Some(200_000)]
+                .choose(rng)
+                .copied()
+                .flatten(),
+            class: [None, Some("campaign")].choose(rng).copied().flatten(),
+            retry: [None, Some("schedule-standard"), Some("fixed-jitter")].choose(rng).copied().flatten(),
+            deliver_at: rng.random_bool(0.2).then(|| at + secs(rng, 1, 4 * 3_600)),
+            ..plain(n, at, n % 4)
+        }
+    });
+    let sendings = sendings.collect();
+    let faults = Faults { death: 0.05, refused: 0.05, duplicate: 0.1, ..Faults::default() };
+    Scenario { clocks: workers(3), receivers, sendings, faults, faults_end, ..blank }
 }
 
 fn dead(blank: Scenario, rng: &mut StdRng) -> Scenario {

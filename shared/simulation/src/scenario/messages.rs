@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use super::drawing::{SENDING, TENANTS, moment, secs};
+use super::hours::Hours;
 
 /// A message that a producer sends.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -24,6 +25,8 @@ pub struct Sending {
     pub retry: Option<&'static str>,
     /// Not before this.
     pub deliver_at: Option<Duration>,
+    /// In these hours of the day only.
+    pub hours: Option<Hours>,
     /// By its address instead of its subscription.
     pub by_address: bool,
 }
@@ -67,6 +70,7 @@ fn sending(rng: &mut StdRng, n: usize, receivers: usize) -> Sending {
         .copied()
         .flatten(),
         deliver_at: rng.random_bool(0.15).then(|| at + secs(rng, 1, 3 * 3600)),
+        hours: None,
         by_address: rng.random_bool(0.2),
     }
 }

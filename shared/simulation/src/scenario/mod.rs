@@ -10,6 +10,7 @@ pub mod faults;
 pub mod focus;
 mod focused;
 pub mod hostile;
+pub mod hours;
 pub mod messages;
 pub mod operations;
 pub mod operators;

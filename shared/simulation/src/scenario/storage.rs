@@ -309,6 +309,7 @@ impl Others<'_> {
             class: None,
             retry: None,
             deliver_at: None,
+            hours: None,
             by_address: false,
         });
     }

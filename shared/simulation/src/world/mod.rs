@@ -27,6 +27,7 @@ use redial_core::ledger::Cancellation;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
+use redial_core::zone::Zone;
 use redial_engine::cleanup::{self, Sweep};
 use redial_engine::deliver::{self, KnownBuckets, KnownLines};
 use redial_engine::http_api::Answer;
@@ -281,6 +282,7 @@ impl World {
             hash_keys: self.hash_keys(),
             audience_pages: scenario.audiences.by_the_page,
             origin_lines: true,
+            time_zone: Zone::utc(),
             ..memory::dispatch_settings()
         };
         let of = || memory.clone();

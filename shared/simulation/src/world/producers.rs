@@ -12,6 +12,7 @@ use super::{SETTLING, World};
 use crate::payload::filling;
 use crate::promises::tags_of;
 use crate::scenario::hostile::{MOST_ATTEMPTS, POLICIES};
+use crate::scenario::hours::Hours;
 use crate::scenario::messages::Sending;
 use crate::scenario::pressure::{LONG, NEVER_IN_DOUBT, PARTED};
 use crate::situations::Situation;
@@ -70,6 +71,7 @@ impl World {
             ("class", sending.class.map(Value::from)),
             ("retry", sending.retry.map(policy)),
             ("deliver_at", deliver_at.map(|at| at.to_rfc3339().into())),
+            ("deliver_between", sending.hours.map(Hours::field)),
             ("acks", has_acks.then_some(Value::from(true))),
         ];
         for (name, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
@@ -108,7 +110,8 @@ impl World {
         // Of several messages of one id any may be the one that counts.
         let may_repeat_in_doubt = sending.retry != Some(NEVER_IN_DOUBT);
         let end = if sending.ttl == Some(0) { from } else { from.plus(ttl) };
-        let own = Promise { from, until, earliest_end: end, attempts, may_repeat_in_doubt };
+        let own =
+            Promise { from, until, earliest_end: end, attempts, may_repeat_in_doubt, hours: sending.hours };
         // An API may take its time.
         if later.is_zero() {
             memo.punctual.is_due(key.clone(), Turn::default(), from, now);

@@ -96,6 +96,7 @@ impl World {
                     vapid_key_id: is_of_new_key
                         .then(|| VapidKeyId::parse(NEW_KEY).expect("invariant: an id")),
                 },
+                time_zone: None,
                 tags: None,
                 consent: Some(Consent {
                     at: self.now(),
