@@ -102,12 +102,15 @@ struct One {
     /// A tag, by which its delivery is found again; may be repeated
     #[arg(long, requires = "to")]
     tag: Vec<String>,
+    /// The trace that it belongs to, as W3C Trace Context writes it: 00-TRACE-SPAN-FLAGS
+    #[arg(long, requires = "to")]
+    traceparent: Option<String>,
 }
 
 impl One {
     /// The message as JSON.
     fn message(&self) -> Option<String> {
-        let Self { to, tenant, payload, id, tag } = self;
+        let Self { to, tenant, payload, id, tag, traceparent } = self;
         let (to, tenant) = (to.as_deref()?, tenant.as_ref()?);
         let is_url = to.starts_with("https://") || to.starts_with("http://");
         let to = if is_url { json!({"webhook": {"url": to}}) } else { json!({"subscription": to}) };
@@ -122,6 +125,9 @@ impl One {
         }
         if !tag.is_empty() {
             message["tags"] = json!(tag);
+        }
+        if let Some(traceparent) = traceparent {
+            message["traceparent"] = traceparent.as_str().into();
         }
         Some(message.to_string())
     }
@@ -320,12 +326,13 @@ mod tests {
                 payload: payload.map(str::to_owned),
                 id: id.map(str::to_owned),
                 tag: id.iter().map(|id| format!("of:{id}")).collect(),
+                traceparent: id.map(|_| "00-1".to_owned()),
             };
             one.message().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
         };
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "hello"});
         assert_eq!(message("s1", Some("hello"), None), Some(expected));
-        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"]});
+        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"], "traceparent": "00-1"});
         assert_eq!(message("https://a.example/", Some(r#"{"a":1}"#), Some("m1")), Some(expected));
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "17"});
         assert_eq!(message("s1", Some("17"), None), Some(expected));

@@ -1,0 +1,17 @@
+//! Spans of attempts, for a collector that speaks OTLP over HTTP with JSON (OTLP 1.5, "OTLP/HTTP", "JSON Protobuf Encoding").
+//!
+//! Written here, because the libraries that write it are a tenth of a megabyte and more of the function's executable
+//! (`infra/docs/decisions/0029-spans-are-written-here.md`), and one message of one signal is all that is needed.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `collector` | where it is, and what it is to be shown |
+//! | `encode` | a span as JSON |
+//! | `exporter` | one request an invocation, which is never waited for beyond [`BUDGET`] |
+
+mod collector;
+mod encode;
+mod exporter;
+
+pub use self::collector::{Collector, CollectorError, CollectorHeaders};
+pub use self::exporter::{BUDGET, Spans};
