@@ -25,6 +25,7 @@ mod records;
 mod storage;
 mod suspects;
 mod tags;
+mod traces;
 mod waits;
 
 pub use mutant::Mutant;
@@ -49,6 +50,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         cancellations::MUTANTS,
         holds::MUTANTS,
         tags::MUTANTS,
+        traces::MUTANTS,
         hostile::MUTANTS,
         crowd::MUTANTS,
     ];
