@@ -1,7 +1,7 @@
 //! Spans of attempts, for a collector that speaks OTLP over HTTP with JSON (OTLP 1.5, "OTLP/HTTP", "JSON Protobuf Encoding").
 //!
-//! Written here, because the libraries that write it are a tenth of a megabyte and more of the function's executable
-//! (`infra/docs/decisions/0029-spans-are-written-here.md`), and one message of one signal is all that is needed.
+//! Written here, because the function's executable is at its limit, and one message of one signal is all that is needed
+//! (`infra/docs/decisions/0029-spans-are-written-here.md`).
 //!
 //! | file | concept |
 //! |---|---|
