@@ -39,7 +39,7 @@ async fn each_end_and_a_pruned_subscription_are_reported() {
         let expected = json!({
             "v": 1, "tenant": "acme", "id": format!("m{n}"), "ref": format!("order {n}"), "at": event["at"],
             "subscription": format!("s{n}"), "state": state, "reason": reason, "status": status,
-            "tags": ["eu", "order"],
+            "tags": ["eu", "order"], "traceparent": null,
         });
         assert_eq!(*event, expected);
         assert!(Timestamp::parse_rfc3339(event["at"].as_str().expect("a time")).is_some());

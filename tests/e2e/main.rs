@@ -19,6 +19,7 @@ mod readme;
 mod subscriptions;
 mod suspects;
 mod template;
+mod tracing;
 mod waits;
 mod webhooks;
 mod write_units;

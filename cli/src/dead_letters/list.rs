@@ -164,6 +164,7 @@ pub(super) fn json_of(described: &Described) -> Value {
         "subscription": it.subscription,
         "endpoint_hash": it.endpoint_hash,
         "tags": it.tags().collect::<Vec<_>>(),
+        "trace_id": it.trace_id,
         "first_sent": Timestamp::from_ms(it.first_sent).to_rfc3339(),
         "at": Timestamp::from_ms(it.at).to_rfc3339(),
         "replayed_at": described.replayed_at.map(Timestamp::to_rfc3339),

@@ -107,6 +107,7 @@ fn lines(letter: &DeadLetter, now: Timestamp) -> Vec<String> {
         add("subscription", it.subscription.clone());
         add("endpoint hash", it.endpoint_hash.clone());
         add("tags", it.tags.clone());
+        add("trace", it.trace_id.clone());
         add("first sent", time(it.first_sent));
         add("failed at", time(it.at));
         add("sent again", described.replayed_at.map(Timestamp::to_rfc3339));

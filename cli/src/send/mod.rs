@@ -109,12 +109,15 @@ struct One {
     /// Whose clock these hours follow, such as Europe/Berlin [default: the subscription's zone, else the stack's]
     #[arg(long, value_name = "ZONE", requires = "between", value_parser = arguments::zone)]
     zone: Option<Zone>,
+    /// The trace that it belongs to, as W3C Trace Context writes it: 00-TRACE-SPAN-FLAGS
+    #[arg(long, requires = "to")]
+    traceparent: Option<String>,
 }
 
 impl One {
     /// The message as JSON.
     fn message(&self) -> Option<String> {
-        let Self { to, tenant, payload, id, tag, between, zone } = self;
+        let Self { to, tenant, payload, id, tag, between, zone, traceparent } = self;
         let (to, tenant) = (to.as_deref()?, tenant.as_ref()?);
         let is_url = to.starts_with("https://") || to.starts_with("http://");
         let to = if is_url { json!({"webhook": {"url": to}}) } else { json!({"subscription": to}) };
@@ -135,6 +138,9 @@ impl One {
             if let Some(zone) = zone {
                 message["deliver_between"]["time_zone"] = zone.name().into();
             }
+        }
+        if let Some(traceparent) = traceparent {
+            message["traceparent"] = traceparent.as_str().into();
         }
         Some(message.to_string())
     }
@@ -341,12 +347,13 @@ mod tests {
                 tag: id.iter().map(|id| format!("of:{id}")).collect(),
                 between: id.map(|_| between("22:00-06:00").expect("two times")),
                 zone: id.and_then(|_| Zone::parse("Europe/Berlin")),
+                traceparent: id.map(|_| "00-1".to_owned()),
             };
             one.message().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
         };
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "hello"});
         assert_eq!(message("s1", Some("hello"), None), Some(expected));
-        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"], "deliver_between": {"from": "22:00", "to": "06:00", "time_zone": "Europe/Berlin"}});
+        let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"], "deliver_between": {"from": "22:00", "to": "06:00", "time_zone": "Europe/Berlin"}, "traceparent": "00-1"});
         assert_eq!(message("https://a.example/", Some(r#"{"a":1}"#), Some("m1")), Some(expected));
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "17"});
         assert_eq!(message("s1", Some("17"), None), Some(expected));

@@ -83,6 +83,13 @@ impl Release {
         let own = &part.properties[property];
         let is_function = part.kind == "AWS::Serverless::Function";
         let of_all = &self.template["Globals"]["Function"][property];
+        if is_function && property == "Environment" {
+            // The one property that a function has besides what all have.
+            let mut both = of_all.clone();
+            let own = own["Variables"].as_object().cloned().unwrap_or_default();
+            both["Variables"].as_object_mut()?.extend(own);
+            return self.resolve(&both);
+        }
         self.resolve(if own.is_null() && is_function { of_all } else { own })
     }
 

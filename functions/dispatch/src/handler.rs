@@ -9,6 +9,7 @@ use redial_adapters::retries::within_invocation;
 use redial_adapters::system::System;
 use redial_core::body::Body;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::Traceparent;
 use redial_engine::deliver::{Incoming, Invocation};
 use redial_engine::ports::{Randomness as _, Receipt};
 use serde::Deserialize;
@@ -33,6 +34,7 @@ struct Record {
     #[serde(rename = "eventSourceARN")]
     event_source_arn: Option<String>,
     attributes: Option<Attributes>,
+    message_attributes: Option<MessageAttributes>,
 }
 
 /// Numbers, which SQS writes as text.
@@ -41,6 +43,26 @@ struct Record {
 struct Attributes {
     sent_timestamp: Option<String>,
     approximate_receive_count: Option<String>,
+}
+
+/// Of the producer's own those that Redial reads.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct MessageAttributes {
+    traceparent: Option<MessageAttribute>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct MessageAttribute {
+    string_value: Option<String>,
+}
+
+impl MessageAttributes {
+    /// What is invalid is no trace.
+    fn traceparent(self) -> Option<Traceparent> {
+        Traceparent::from_header(&self.traceparent?.string_value?)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,9 +97,14 @@ pub(crate) async fn handle(
 /// A lease token names the request, and is no other invocation's, even if its caller gives two the same request id: the batch of a
 /// token lists what was sent under it.
 fn invocation(context: &Context) -> Invocation {
-    let deadline = i64::try_from(context.deadline).unwrap_or(i64::MAX);
+    let deadline = deadline(context);
     let lease_token = format!("{}.{:08x}", context.request_id, System.rng().random::<u32>());
-    Invocation { lease_token, deadline: Timestamp::from_ms(deadline) }
+    Invocation { lease_token, deadline }
+}
+
+/// When Lambda stops the function.
+pub(crate) fn deadline(context: &Context) -> Timestamp {
+    Timestamp::from_ms(i64::try_from(context.deadline).unwrap_or(i64::MAX))
 }
 
 fn incoming(record: Record, urls: &QueueUrls) -> Result<Incoming, Error> {
@@ -93,6 +120,7 @@ fn incoming(record: Record, urls: &QueueUrls) -> Result<Incoming, Error> {
         body: Body::new(record.body.unwrap_or_default()),
         sent: Timestamp::from_ms(sent_ms),
         receive_count: approximate_receive_count.and_then(|text| text.parse().ok()).unwrap_or(1),
+        traceparent: record.message_attributes.and_then(MessageAttributes::traceparent),
         message_id,
     })
 }
@@ -135,6 +163,7 @@ mod tests {
                 sent_timestamp: Some("1800000000000".to_owned()),
                 approximate_receive_count: Some("1".to_owned()),
             }),
+            message_attributes: None,
         }
     }
 
@@ -153,6 +182,27 @@ mod tests {
         assert_eq!((first.sent, first.receive_count), (Timestamp::from_ms(1_523_232_000_123), 7));
         assert_eq!(first.body.expose(), r#"{"a":"\u00e9"}"#);
         assert_eq!((bare.sent, bare.receive_count), (Timestamp::from_ms(0), 1));
+        assert_eq!((first.traceparent, bare.traceparent), (None, None));
+    }
+
+    #[test]
+    fn a_trace_is_read_of_an_attribute_and_an_invalid_one_is_none() {
+        let of = |attribute: &str| {
+            let arn = "arn:aws:sqs:eu-central-1:1:ingest";
+            let record = format!(
+                r#"{{"messageId":"m","eventSourceARN":"{arn}","messageAttributes":{{"x":{{"dataType":"String"}}{attribute}}}}}"#
+            );
+            let record: Record = serde_json::from_str(&record).expect("a record");
+            incoming(record, &urls()).expect("read").traceparent.map(|it| it.to_string())
+        };
+        let attribute = |value: &str| {
+            format!(r#","traceparent":{{"dataType":"String","stringValue":{value},"binaryListValues":[]}}"#)
+        };
+        let valid = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(of(&attribute(&format!("\"{valid}\""))).as_deref(), Some(valid));
+        for invalid in [String::new(), attribute("\"00-1\""), attribute("null")] {
+            assert_eq!(of(&invalid), None, "{invalid}");
+        }
     }
 
     fn message(n: usize) -> String {

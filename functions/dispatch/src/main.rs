@@ -18,12 +18,13 @@ async fn main() -> Result<(), Error> {
     let (start, urls) = (&start, &urls);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| match start.ready().await {
         Ok(dispatch) => {
+            let deadline = handler::deadline(&event.context);
             let publish = async || dispatch.publish_vapid_keys().await;
             // Boxed, or the runtime copies the state of a whole pass each time that it moves its future.
             let deliver =
                 async |invocation, batch| Box::pin(dispatch.worker.deliver(&invocation, batch)).await;
             let response = handler::handle(urls, deliver, publish, event).await;
-            dispatch.flush();
+            dispatch.flush(deadline).await;
             response
         }
         Err(error) => {

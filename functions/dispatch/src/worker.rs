@@ -8,8 +8,9 @@ use redial_adapters::aws::{self, Aws, InitError};
 use redial_adapters::config::DispatchConfig;
 use redial_adapters::control_dynamo::DynamoControl;
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
-use redial_adapters::egress::{Egress, EgressConfig};
+use redial_adapters::egress::{Egress, EgressConfig, ExtraRoots};
 use redial_adapters::ledger_dynamo::DynamoLedger;
+use redial_adapters::otlp::{Collector, CollectorHeaders, Spans};
 use redial_adapters::outbox_sqs::SqsOutbox;
 use redial_adapters::parked_dynamo::DynamoParking;
 use redial_adapters::policies_dynamo::DynamoPolicies;
@@ -17,6 +18,7 @@ use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
 use redial_adapters::quotas_dynamo::DynamoQuotas;
 use redial_adapters::seal::DefaultSealer;
+use redial_adapters::secrets::{SecretLocation, SecretsManager};
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
@@ -24,8 +26,9 @@ use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidKeys, VapidLoad
 use redial_adapters::waits_sfn::SfnWaits;
 use redial_adapters::web_push_sender::WebPushSender;
 use redial_adapters::webhook_sender::StandardWebhookSender;
+use redial_core::time::Timestamp;
 use redial_engine::deliver::{self, KnownBuckets, KnownLines, Settings};
-use redial_engine::ports::Randomness;
+use redial_engine::ports::{Clock, Randomness};
 use redial_engine::protection::Guard;
 use redial_engine::quota::QuotaGuard;
 
@@ -88,6 +91,14 @@ impl Dispatch {
         };
         let pushes = egress(EgressConfig::default().connect_timeout, config.send_timeout);
         let webhooks = egress(WEBHOOK_CONNECT, config.webhook_timeout);
+        let spans = spans(
+            &stack.stack,
+            config.otlp.as_ref(),
+            config.otlp_headers.as_ref(),
+            &secrets,
+            &config.egress_roots,
+        );
+        let spans = spans.await;
         let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
         let (client, units) = (|| dynamo.clone(), || aws.units.clone());
         let worker = AwsWorker {
@@ -112,7 +123,7 @@ impl Dispatch {
             known_buckets: KnownBuckets::default(),
             known_lines: KnownLines::default(),
             system: System,
-            telemetry: JsonTelemetry::new(stack.stack.clone()).logging(config.success_logs),
+            telemetry: JsonTelemetry::new(stack.stack.clone()).logging(config.success_logs).tracing(spans),
             outbox: aws.outbox(&stack),
             ledger: DynamoLedger::new(client(), tables.deliveries)
                 .recording(config.records_together)
@@ -139,8 +150,34 @@ impl Dispatch {
         Ok(self.public_keys.publish(&keys).await?)
     }
 
-    /// Writes the invocation's metrics.
-    pub(crate) fn flush(&self) {
+    /// Sends the invocation's spans, and writes its metrics.
+    pub(crate) async fn flush(&self, deadline: Timestamp) {
+        self.worker.telemetry.export(System.now(), deadline).await;
         self.aws.flush(&self.worker.telemetry);
     }
+}
+
+/// The way to the collector, if there is one. What it is to be shown may be changed and broken at any time: then spans are lost, and
+/// deliveries go on.
+async fn spans(
+    stack: &str,
+    collector: Option<&Collector>,
+    headers: Option<&SecretLocation>,
+    secrets: &SecretsManager,
+    roots: &ExtraRoots,
+) -> Option<Spans> {
+    let collector = collector?;
+    let headers = match headers {
+        None => Ok(CollectorHeaders::default()),
+        Some(location) => match secrets.read_all([location]).await {
+            Ok([secret]) => CollectorHeaders::parse(secret.expose()).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        },
+    };
+    headers
+        .inspect_err(|error| {
+            tracing::error!(error, "headers of the collector cannot be used: no spans are sent")
+        })
+        .ok()
+        .map(|headers| Spans::new(stack.to_owned(), collector, &headers, roots))
 }

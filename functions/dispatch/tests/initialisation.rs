@@ -42,6 +42,8 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("LEASE_MARGIN_SECONDS", VALUE),
         ("BREAKER", VALUE),
         ("SUCCESS_LOGS", VALUE),
+        ("OTLP_ENDPOINT", VALUE),
+        ("OTLP_HEADERS", VALUE),
         ("RECORD_TOGETHER", VALUE),
         ("AUDIENCE_PAGES", VALUE),
         ("ORIGIN_LINES", VALUE),

@@ -19,6 +19,7 @@ pub mod config;
 pub mod error_chain;
 mod log_lines;
 pub mod on_first_use;
+pub mod otlp;
 pub mod success_logs;
 pub mod system;
 pub mod telemetry;

@@ -3,15 +3,18 @@
 //! Messages go in batches of up to ten and 1 MiB. A call that succeeds may have failed entries: each message has an answer of its
 //! own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
-use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{
+    ChangeMessageVisibilityBatchRequestEntry, MessageAttributeValue, SendMessageBatchRequestEntry,
+};
 use futures_util::future::join_all;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::traceparent::Traceparent;
 use redial_engine::ports::{Outbox, PortError, Receipt};
 
 use crate::aws_error;
@@ -21,6 +24,9 @@ const SEND: &str = "SendMessageBatch";
 
 /// SendMessageBatch's limits (API reference).
 const MOST_ENTRIES: usize = 10;
+
+/// The type of an attribute that is a text.
+const TEXT: &str = "String";
 const MOST_BYTES: usize = 1_048_576;
 
 /// The URLs of a stack's queues: the producers' and the retry queues of both lanes, and the references to dead letters.
@@ -131,6 +137,7 @@ impl SqsOutbox {
                 .message_body(&message.body)
                 .delay_seconds(i32::from(message.delay.get()))
                 .set_message_group_id(message.tenant.as_ref().map(ToString::to_string))
+                .set_message_attributes(message.traceparent.map(attributes))
                 .build()
                 .expect("an entry has its id and its body")
         };
@@ -139,6 +146,19 @@ impl SqsOutbox {
         let sent = Box::pin(send).await;
         sent.map_err(|error| aws_error::of_call(SEND, &error))
     }
+}
+
+/// The one attribute, by the name that libraries of OpenTelemetry write.
+fn attributes(traceparent: Traceparent) -> HashMap<String, MessageAttributeValue> {
+    let value = MessageAttributeValue::builder().data_type(TEXT).string_value(traceparent.to_string());
+    let value = value.build().expect("an attribute has a type");
+    HashMap::from([(Traceparent::NAME.to_owned(), value)])
+}
+
+/// Its body and attributes, which SQS counts together, in bytes.
+fn length(message: &Outgoing) -> usize {
+    let of_attribute = Traceparent::NAME.len() + TEXT.len() + Traceparent::LENGTH;
+    message.body.len() + message.traceparent.map_or(0, |_| of_attribute)
 }
 
 /// What became of the message of this id.
@@ -206,11 +226,11 @@ fn batches(messages: Vec<Outgoing>) -> Vec<(Queue, Vec<(usize, Outgoing)>)> {
     for (at, message) in messages.into_iter().enumerate() {
         let queue = message.queue;
         let (bytes, batch) = open.entry(queue).or_default();
-        if !batch.is_empty() && (batch.len() == MOST_ENTRIES || *bytes + message.body.len() > MOST_BYTES) {
+        if !batch.is_empty() && (batch.len() == MOST_ENTRIES || *bytes + length(&message) > MOST_BYTES) {
             full.push((queue, std::mem::take(batch)));
             *bytes = 0;
         }
-        *bytes += message.body.len();
+        *bytes += length(&message);
         batch.push((at, message));
     }
     full.extend(open.into_iter().map(|(queue, (_, batch))| (queue, batch)));
@@ -237,7 +257,13 @@ mod tests {
     }
 
     fn outgoing(queue: Queue, bytes: usize) -> Outgoing {
-        Outgoing { queue, body: "x".repeat(bytes), delay: DelaySeconds::ZERO, tenant: None }
+        Outgoing {
+            queue,
+            body: "x".repeat(bytes),
+            delay: DelaySeconds::ZERO,
+            tenant: None,
+            traceparent: None,
+        }
     }
 
     #[test]

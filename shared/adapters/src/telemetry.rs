@@ -25,8 +25,8 @@ use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_core::verdict::Verdict;
 use redial_engine::ports::{
-    AttemptEvent, BreakerEvent, HeldEvent, HoldsBack, PageEvent, PortError, QuarantineEvent, SentByPage,
-    Telemetry,
+    AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, HoldsBack, PageEvent, PortError, QuarantineEvent,
+    SentByPage, Telemetry,
 };
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -40,6 +40,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::log_lines::JsonLines;
+use crate::otlp::Spans;
 use crate::success_logs::{SuccessLogs, Successes};
 
 /// The namespace of all metrics.
@@ -75,7 +76,7 @@ pub fn start_logging() {
 }
 
 /// An event a line, as JSON.
-fn json_lines<S, W>(writer: W) -> impl Layer<S>
+pub(crate) fn json_lines<S, W>(writer: W) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -87,6 +88,7 @@ where
 pub struct JsonTelemetry {
     stack: String,
     success_logs: SuccessLogs,
+    spans: Option<Spans>,
     sums: Mutex<Sums>,
 }
 
@@ -104,13 +106,26 @@ struct Sums {
 
 impl JsonTelemetry {
     pub fn new(stack: String) -> Self {
-        Self { stack, success_logs: SuccessLogs::default(), sums: Mutex::default() }
+        Self { stack, success_logs: SuccessLogs::default(), spans: None, sums: Mutex::default() }
     }
 
     /// With lines of these successes.
     #[must_use]
     pub fn logging(self, success_logs: SuccessLogs) -> Self {
         Self { success_logs, ..self }
+    }
+
+    /// With these spans, which are sent by [`JsonTelemetry::export`].
+    #[must_use]
+    pub fn tracing(self, spans: Option<Spans>) -> Self {
+        Self { spans, ..self }
+    }
+
+    /// Sends the spans since the last time to their collector, if there is one; an invocation that ends then waits a moment for it.
+    pub async fn export(&self, now: Timestamp, deadline: Timestamp) {
+        if let Some(spans) = &self.spans {
+            Box::pin(spans.export(now, deadline)).await;
+        }
     }
 
     /// The lines of the sums since the last flush, which it resets.
@@ -192,6 +207,7 @@ impl Telemetry for JsonTelemetry {
             endpoint_hash = event.endpoint_hash,
             tenant = event.tenant.as_str(),
             tags = event.tags,
+            trace_id = event.traceparent.map(|it| it.trace_id()),
             channel = event.channel,
             provider = event.provider,
             attempt = event.attempt,
@@ -223,8 +239,18 @@ impl Telemetry for JsonTelemetry {
         );
     }
 
+    fn exports_spans(&self) -> bool {
+        self.spans.is_some()
+    }
+
+    fn span(&self, span: &AttemptSpan<'_>) {
+        if let Some(spans) = &self.spans {
+            spans.add(span);
+        }
+    }
+
     fn sent_by_page(&self, event: &PageEvent<'_>) {
-        let PageEvent { message, tags, page, sent } = event;
+        let PageEvent { message, tags, traceparent, page, sent } = event;
         let logged: Vec<&SentByPage<'_>> = sent
             .iter()
             .filter(|it| {
@@ -248,6 +274,7 @@ impl Telemetry for JsonTelemetry {
             correlation_id = message.as_str(),
             tenant = page.run.tenant.as_str(),
             tags,
+            trace_id = traceparent.map(|it| it.trace_id()),
             run = page.run.id.as_str(),
             part = page.shard,
             numbers = list(&|it| page.position(it.place).number.to_string()),
@@ -316,6 +343,7 @@ impl Telemetry for JsonTelemetry {
             correlation_id = reference.id,
             tenant = reference.tenant,
             tags = reference.tags,
+            trace_id = reference.trace_id,
             channel = reference.channel,
             endpoint_hash = reference.endpoint_hash,
             reason = reference.reason,

@@ -6,9 +6,13 @@ use redial_core::ledger::HeldBy;
 use redial_core::page::PageKey;
 use redial_core::protection::{AtOrigin, Count};
 use redial_core::quota::Quota;
+use redial_core::traceparent::Traceparent;
 use serde_json::json;
 
 use super::*;
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// The line of a second dimension, or of the stack alone: metrics, their units and their sums.
 fn line(dimension: Option<(&str, &str)>, metrics: &[(&str, &str, Value)]) -> Value {
@@ -167,6 +171,7 @@ fn an_attempt_that_was_not_sent_logs_the_failure() {
         endpoint_hash: None,
         tenant: &tenant,
         tags: Some("eu order"),
+        traceparent: Traceparent::parse(TRACEPARENT),
         channel: "webhook",
         provider: "other",
         attempt: 0,
@@ -187,6 +192,7 @@ fn an_attempt_that_was_not_sent_logs_the_failure() {
     let labels = ["dns", "connect", "connect_timeout", "tls", "no_resources"].map(Some);
     assert_eq!(logged, [labels.as_slice(), &[None]].concat());
     assert!(lines.iter().all(|line| line["reason"] == "not_sent" && line["tags"] == "eu order"));
+    assert!(lines.iter().all(|line| line["trace_id"] == TRACE));
     let metrics = serde_json::to_string(&telemetry.take_lines(Timestamp::default())).expect("JSON");
     assert!(!metrics.contains("order"), "tags are no dimension: {metrics}");
 }
@@ -208,6 +214,7 @@ fn each_invocation_logs_its_successes_together_whichever_have_lines() {
                 endpoint_hash: None,
                 tenant: &tenant,
                 tags: Some("eu order"),
+                traceparent: None,
                 channel: "webhook",
                 provider: "other",
                 attempt: 0,
@@ -279,6 +286,7 @@ fn recipients_of_a_page_have_one_line_with_those_of_them_that_are_logged() {
     let event = || PageEvent {
         message: &message,
         tags: Some("eu order"),
+        traceparent: Traceparent::parse(TRACEPARENT),
         page: &page,
         sent: ids
             .iter()
@@ -317,6 +325,7 @@ fn recipients_of_a_page_have_one_line_with_those_of_them_that_are_logged() {
         ("tags", json!("eu order")),
         ("run", json!(page.run.id.as_str())),
         ("part", json!(3)),
+        ("trace_id", json!(TRACE)),
         ("verdict", json!("sent")),
     ] {
         assert_eq!(line[field], value, "{field}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use redial_core::outcome::Outcome;
+use redial_core::traceparent::Traceparent;
 use redial_core::webhook::signatures;
 use redial_engine::ports::{Clock, Webhook, WebhookSender};
 
@@ -16,6 +17,7 @@ use crate::webhook_keys::WebhookKeys;
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const TRACEPARENT: HeaderName = HeaderName::from_static(Traceparent::NAME);
 
 #[derive(Debug)]
 pub struct StandardWebhookSender<C> {
@@ -30,11 +32,15 @@ impl<C: Clock> StandardWebhookSender<C> {
     }
 
     fn headers(&self, webhook: &Webhook<'_>) -> HeaderMap {
-        let Webhook { tenant, target, id, payload, headers: own, at, within: _ } = webhook;
+        let Webhook { tenant, target, id, payload, headers: own, traceparent, at, within: _ } = webhook;
         let custom = own.over(&target.headers);
-        let mut headers = HeaderMap::with_capacity(4 + custom.expose().len());
+        let mut headers = HeaderMap::with_capacity(5 + custom.expose().len());
         if !payload.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(payload.media().content_type()));
+        }
+        if let Some(traceparent) = traceparent {
+            let value = HeaderValue::from_str(&traceparent.to_string());
+            headers.insert(TRACEPARENT, value.expect("invariant: digits are ASCII"));
         }
         for (name, value) in custom.expose() {
             let name =

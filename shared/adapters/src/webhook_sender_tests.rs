@@ -93,7 +93,8 @@ async fn send(
     let id = DeliveryId::parse("order-7").expect("valid");
     let (tenant, at) = (tenant(), now());
     let within = sender.attempt_timeout();
-    sender.send(Webhook { tenant: &tenant, target, id: &id, payload, headers, at, within }).await
+    let traceparent = None;
+    sender.send(Webhook { tenant: &tenant, target, id: &id, payload, headers, traceparent, at, within }).await
 }
 
 /// A request's headers by name, in their order.
@@ -141,6 +142,33 @@ async fn a_webhook_has_the_headers_of_standard_webhooks_and_no_others() {
 }
 
 #[tokio::test]
+async fn a_trace_is_a_header_unless_the_message_has_one_of_its_own() {
+    let service = Service::answering(200, None).await;
+    let (id, tenant, at) = (DeliveryId::parse("order-7").expect("valid"), tenant(), now());
+    let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let own = CustomHeaders::new(vec![("Traceparent".to_owned(), "00-own".to_owned())]).expect("valid");
+    for (headers, expected) in [(CustomHeaders::default(), traceparent), (own, "00-own")] {
+        let webhook = Webhook {
+            tenant: &tenant,
+            target: &service.target(),
+            id: &id,
+            payload: &json(JSON),
+            headers: &headers,
+            traceparent: Traceparent::parse(traceparent),
+            at,
+            within: service.sender.attempt_timeout(),
+        };
+        service.sender.send(webhook).await;
+        let request = service.receiver.requests().pop().expect("one request");
+        let all: Vec<_> = request.headers().get_all("traceparent").iter().collect();
+        assert_eq!(all, [expected]);
+        // The signature is about id, time and body, as without it.
+        let plain = service.send_json(&service.target()).await;
+        assert_eq!(header(&request, "webhook-signature"), header(&plain, "webhook-signature"));
+    }
+}
+
+#[tokio::test]
 async fn the_example_of_the_specification_has_its_signature() {
     let service = Service::answering(200, None).await;
     let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("valid");
@@ -152,6 +180,7 @@ async fn the_example_of_the_specification_has_its_signature() {
         id: &DeliveryId::parse("msg_p5jXN8AQM9LWM0D4loKWxJek").expect("valid"),
         payload: &json(br#"{"test": 2432232314}"#),
         headers: &CustomHeaders::default(),
+        traceparent: None,
         at: Timestamp::from_secs(1_614_265_330),
         within: service.sender.attempt_timeout(),
     };

@@ -89,6 +89,9 @@ pub struct Reference {
     /// The message's tags, with a space between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<String>,
+    /// The trace that the message belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
     /// Why: a [`Reason`]'s label.
     pub reason: String,
     /// Details: the invalid fields, a provider's own reason, or what failed before anything was sent (`not_sent: tls`).
@@ -127,6 +130,7 @@ impl Reference {
             subscription: None,
             endpoint_hash: None,
             tags: None,
+            trace_id: None,
             reason: reason.label().to_owned(),
             detail: None,
             status: None,
@@ -197,6 +201,7 @@ mod tests {
         let reference = Reference {
             subscription: Some("s1".to_owned()),
             tags: Some("eu order".to_owned()),
+            trace_id: Some("0af7651916cd43dd8448eb211c80319c".to_owned()),
             status: Some(410),
             attempts: 1,
             ..Reference::new(&key, Kind::Gone, Reason::Gone, Timestamp::from_ms(1), Timestamp::from_ms(2))

@@ -15,6 +15,7 @@ use crate::reason::Reason;
 use crate::route::DelaySeconds;
 use crate::tag::MessageTags;
 use crate::time::Timestamp;
+use crate::traceparent::Traceparent;
 
 pub const VERSION: u64 = 1;
 
@@ -58,6 +59,8 @@ pub struct Event {
     pub state: State,
     /// Those of the message.
     pub tags: MessageTags,
+    /// That of the message, where the event is about a delivery's end.
+    pub traceparent: Option<Traceparent>,
     pub reason: Option<Reason>,
     pub status: Option<u16>,
     pub at: Timestamp,
@@ -66,8 +69,8 @@ pub struct Event {
 impl Event {
     fn new(tenant: &Tenant, state: State, at: Timestamp) -> Self {
         let (tenant, id, producer_ref, subscription) = (tenant.clone(), None, None, None);
-        let (tags, reason, status) = (MessageTags::default(), None, None);
-        Self { tenant, id, producer_ref, subscription, state, tags, reason, status, at }
+        let (tags, traceparent, reason, status) = (MessageTags::default(), None, None, None);
+        Self { tenant, id, producer_ref, subscription, state, tags, traceparent, reason, status, at }
     }
 
     pub fn of_delivery(key: &DeliveryKey, state: State, at: Timestamp) -> Self {
@@ -93,6 +96,7 @@ impl Event {
             "subscription": self.subscription,
             "state": self.state.label(),
             "tags": self.tags,
+            "traceparent": self.traceparent.map(|it| it.to_string()),
             "reason": self.reason.map(Reason::label),
             "status": self.status,
             "at": self.at.to_rfc3339(),
@@ -106,6 +110,7 @@ impl Event {
             body: self.to_body(),
             delay: DelaySeconds::ZERO,
             tenant: Some(self.tenant.clone()),
+            traceparent: None,
         }
     }
 }
@@ -115,33 +120,44 @@ mod tests {
     use super::*;
     use crate::fixtures::{delivery, subscription, time};
 
+    const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
     #[test]
     fn every_field_is_always_present() {
         let at = time("2026-11-21T10:00:00Z");
         let (failed, gone) = (State::Delivery(ledger::State::Failed), Some(Reason::Gone));
         let of_delivery = Event {
             tags: MessageTags::from_text("eu order").expect("two tags"),
+            traceparent: Traceparent::parse(TRACEPARENT),
             reason: Some(Reason::RetriesExhausted),
             status: Some(503),
             ..Event::of_delivery(&delivery("m1"), failed, at)
         };
         let of_subscription = Event::of_subscription(&subscription("s1"), State::Pruned, gone, at);
-        for (event, id, subscription, state, tags, reason, status) in [
+        for (event, id, subscription, state, (tags, traceparent), reason, status) in [
             (
                 of_delivery,
                 json!("m1"),
                 json!(null),
                 "failed",
-                json!(["eu", "order"]),
+                (json!(["eu", "order"]), json!(TRACEPARENT)),
                 "retries_exhausted",
                 json!(503),
             ),
-            (of_subscription, json!(null), json!("s1"), "pruned", json!([]), "gone", json!(null)),
+            (
+                of_subscription,
+                json!(null),
+                json!("s1"),
+                "pruned",
+                (json!([]), json!(null)),
+                "gone",
+                json!(null),
+            ),
         ] {
             let body: Value = serde_json::from_str(&event.to_body()).expect("JSON");
             let expected = json!({
                 "v": 1, "tenant": "acme", "id": id, "ref": null, "subscription": subscription, "state": state,
-                "tags": tags, "reason": reason, "status": status, "at": "2026-11-21T10:00:00.000Z",
+                "tags": tags, "traceparent": traceparent, "reason": reason, "status": status, "at": "2026-11-21T10:00:00.000Z",
             });
             assert_eq!(body, expected);
         }

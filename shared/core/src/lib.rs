@@ -63,6 +63,7 @@ pub mod subscription;
 pub mod tag;
 mod text;
 pub mod time;
+pub mod traceparent;
 pub mod verdict;
 pub mod wait;
 pub mod webhook;

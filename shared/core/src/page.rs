@@ -115,8 +115,13 @@ impl PageMessage {
         if self.apart {
             body["apart"] = true.into();
         }
-        let tenant = Some(run.tenant.clone());
-        Outgoing { queue: Queue::Retry(lane), body: body.to_string(), delay: DelaySeconds::ZERO, tenant }
+        Outgoing {
+            queue: Queue::Retry(lane),
+            body: body.to_string(),
+            delay: DelaySeconds::ZERO,
+            tenant: Some(run.tenant.clone()),
+            traceparent: None,
+        }
     }
 
     pub fn places(&self) -> Places {

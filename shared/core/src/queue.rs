@@ -5,6 +5,7 @@ use std::fmt;
 use crate::identity::Tenant;
 use crate::lane::Lane;
 use crate::route::DelaySeconds;
+use crate::traceparent::Traceparent;
 use crate::wait::Release;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -25,6 +26,9 @@ pub struct Outgoing {
     pub delay: DelaySeconds,
     /// The MessageGroupId, which keeps tenants from starving each other.
     pub tenant: Option<Tenant>,
+    /// Of a message that does not name its trace itself: an attribute, because a worker of the release before refuses a field that it does
+    /// not know.
+    pub traceparent: Option<Traceparent>,
 }
 
 impl Outgoing {
@@ -35,6 +39,7 @@ impl Outgoing {
             body: release.to_body(),
             delay: DelaySeconds::ZERO,
             tenant: None,
+            traceparent: None,
         }
     }
 }

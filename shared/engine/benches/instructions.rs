@@ -77,6 +77,7 @@ fn incoming(n: usize, kind: QueueKind, body: String) -> Incoming {
         body: Body::new(body),
         sent: start(),
         receive_count: 1,
+        traceparent: None,
     }
 }
 

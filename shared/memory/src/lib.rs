@@ -27,7 +27,7 @@ mod waits;
 pub use entries::Entries;
 pub use expiry::Row;
 pub use pages::StoredPage;
-pub use state::{Calls, Death, Outage, PortErrorKind, SentPush, SentWebhook, State, Takeover};
+pub use state::{Calls, Death, Outage, PortErrorKind, SentPush, SentWebhook, SpanOfAttempt, State, Takeover};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -142,6 +142,7 @@ impl WebhookSender for Memory {
             body: webhook.payload.expose().to_vec(),
             content_type: (!webhook.payload.is_empty()).then_some(content_type),
             headers: headers.expose().to_vec(),
+            traceparent: webhook.traceparent,
             secrets: secrets.iter().map(|secret| secret.expose()).collect(),
             within: webhook.within,
             at: self.state().now,

@@ -26,6 +26,7 @@ use redial_core::rate::Rate;
 use redial_core::reason::Reason;
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::{SpanId, Traceparent};
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
     Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
@@ -67,9 +68,22 @@ pub struct SentWebhook {
     pub headers: Vec<(String, String)>,
     /// What it is signed with, `whsec_…`; empty for the tenant's own secrets.
     pub secrets: Vec<String>,
+    pub traceparent: Option<Traceparent>,
     /// How long it was waited for an answer at most.
     pub within: Duration,
     pub at: Timestamp,
+}
+
+/// The span of an attempt that would be exported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpanOfAttempt {
+    pub id: SpanId,
+    pub parent: Traceparent,
+    pub delivery: DeliveryId,
+    pub attempt: u32,
+    pub verdict: &'static str,
+    pub began: Timestamp,
+    pub ended: Timestamp,
 }
 
 /// What the ports hold, and what tests make them do.
@@ -123,6 +137,9 @@ pub struct State {
     pub sent_by_page: Vec<Vec<DeliveryId>>,
     /// What was logged as held back: before which attempt, by what, and until when.
     pub held_back: Vec<(DeliveryId, u32, HeldBy, Timestamp)>,
+    /// Whether spans are exported, and those that were.
+    pub exports_spans: bool,
+    pub spans: Vec<SpanOfAttempt>,
     /// Exceeded quotas that were logged.
     pub exceeded: Vec<(Tenant, Exceeded)>,
     /// From when slots of buckets are free.

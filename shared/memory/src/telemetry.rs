@@ -9,10 +9,11 @@ use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_engine::ports::{
-    AttemptEvent, BreakerEvent, HeldEvent, PageEvent, PortError, QuarantineEvent, Telemetry,
+    AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, PageEvent, PortError, QuarantineEvent, Telemetry,
 };
 
 use super::Memory;
+use super::state::SpanOfAttempt;
 
 impl Telemetry for Memory {
     fn attempt(&self, event: &AttemptEvent<'_>) {
@@ -21,6 +22,24 @@ impl Telemetry for Memory {
 
     fn held_back(&self, event: &HeldEvent<'_>) {
         self.state().held_back.push((event.correlation_id.clone(), event.attempt, event.by, event.until));
+    }
+
+    fn exports_spans(&self) -> bool {
+        self.state().exports_spans
+    }
+
+    fn span(&self, span: &AttemptSpan<'_>) {
+        let AttemptSpan { id, parent, began, ended, attempt, .. } = *span;
+        let (delivery, verdict) = (attempt.correlation_id.clone(), attempt.verdict);
+        self.state().spans.push(SpanOfAttempt {
+            id,
+            parent,
+            delivery,
+            attempt: attempt.attempt,
+            verdict,
+            began,
+            ended,
+        });
     }
 
     fn sent_by_page(&self, event: &PageEvent<'_>) {

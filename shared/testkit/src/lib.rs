@@ -2,7 +2,7 @@
 //!
 //! Redial is a sender between a cloud and push services, so tests play everything at
 //! its edges: who receives ([`push_service`], [`webhook_receiver`], and with a real browser at the end [`autopush`] and
-//! [`firefox`]), who runs it ([`runtime_api`]) and who stands between it and
+//! [`firefox`]), who runs it ([`runtime_api`]), who collects its spans ([`otlp_collector`]) and who stands between it and
 //! the cloud's API and breaks things ([`proxy`]).
 //!
 //! The other side knows nothing of Redial's own types and uses another cryptographic library: it can agree with Redial only
@@ -14,6 +14,7 @@
 pub mod autopush;
 pub mod firefox;
 pub mod initialisation;
+pub mod otlp_collector;
 pub mod proxy;
 pub mod template;
 

@@ -184,6 +184,7 @@ pub fn dead_letter(tenant: &str, id: &str, reason: &str, at: Timestamp) -> Refer
         channel: "web_push".to_owned(),
         subscription: None,
         tags: None,
+        trace_id: None,
         endpoint_hash: None,
         reason: reason.to_owned(),
         detail: None,

@@ -13,6 +13,7 @@ use redial_core::ledger::cancel::Cancelled;
 use redial_core::ledger::{self, Cancellation, PastAttempt};
 use redial_core::reason::Reason;
 use redial_core::time::{Timestamp, Ttl};
+use redial_core::traceparent::Traceparent;
 use redial_engine::cancel;
 use redial_engine::http_api::{self, Accepted, Answer};
 use redial_engine::known::{self, Known};
@@ -32,29 +33,36 @@ pub async fn send<E: HttpApi + 'static>(State(app): Worker<E>, request: Request)
     let (parts, body) = request.into_parts();
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Send)).await?;
     let text = respond::read_json(&parts.headers, body, MESSAGES).await?;
+    let traceparent = parts.headers.get(Traceparent::NAME).and_then(|value| value.to_str().ok());
+    let traceparent = traceparent.and_then(Traceparent::from_header);
     match text.load(MOST_MESSAGES)? {
         Load::One(message) => {
             app.admit(&grant, 1).await?;
-            let mut done = take(&app, &grant.tenant, vec![message]).await;
+            let mut done = take(&app, &grant.tenant, traceparent, vec![message]).await;
             let (status, answer) = done.pop().unwrap_or_else(|| Err(Problem::panicked()))?;
             Ok(respond::json(status, &answer))
         }
         Load::Several(messages) => {
             app.admit(&grant, messages.len()).await?;
             let texts = messages.iter().map(|raw| raw.get()).collect();
-            Ok(respond::items(take(&app, &grant.tenant, texts).await))
+            Ok(respond::items(take(&app, &grant.tenant, traceparent, texts).await))
         }
     }
 }
 
-/// Accepts these messages; one result each.
-async fn take<E: HttpApi>(app: &App<E>, tenant: &Tenant, texts: Vec<&str>) -> Vec<Done> {
+/// Accepts these messages, which came with a request of that trace; one result each.
+async fn take<E: HttpApi>(
+    app: &App<E>,
+    tenant: &Tenant,
+    traceparent: Option<Traceparent>,
+    texts: Vec<&str>,
+) -> Vec<Done> {
     let (now, keys) = (app.env.clock().now(), &app.settings.hash_keys);
     let mut rng = app.env.randomness().rng();
     let mut accepted = Vec::with_capacity(texts.len());
     let mut refused = Vec::with_capacity(texts.len());
     for text in texts {
-        let read = http_api::accept(text, tenant, &made(&mut rng), keys, now);
+        let read = http_api::accept(text, tenant, &made(&mut rng), traceparent, keys, now);
         refused.push(read.map(|message| accepted.push(message)).err().map(Problem::invalid));
     }
     let mut entered = enter(app, accepted).await.into_iter();

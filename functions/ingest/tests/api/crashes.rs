@@ -28,6 +28,7 @@ fn dispatch(api: &Api) {
             body: Body::new(message.body),
             sent: Clock::now(&api.memory),
             receive_count: 1,
+            traceparent: None,
             message_id: format!("sqs-{n}"),
         };
         let deadline = Clock::now(&api.memory).plus(Duration::from_secs(30));

@@ -53,6 +53,41 @@ fn a_message_is_entered_for_a_claim_then_queued_then_answered() {
 }
 
 #[test]
+fn a_request_s_trace_is_that_of_messages_that_name_none() {
+    let (of_request, own) = (
+        "00-11111111111111111111111111111111-2222222222222222-01",
+        "00-33333333333333333333333333333333-4444444444444444-00",
+    );
+    let mut named = message("m2");
+    named["traceparent"] = json!(own);
+    let both = json!([message("m1"), named]).to_string();
+    for (header, attribute) in [(of_request, Some(of_request)), ("00-not-a-trace", None)] {
+        let api = Api::new();
+        let headers = [Api::acme(), vec![("traceparent", header.to_owned())]].concat();
+        assert_eq!(
+            api.send("POST", "/v1/messages", &headers, &both).status,
+            207,
+            "an invalid header is ignored"
+        );
+        let state = api.memory.state();
+        let attributes: Vec<_> =
+            state.outbox.iter().map(|it| it.traceparent.map(|it| it.to_string())).collect();
+        assert_eq!(attributes, [attribute.map(str::to_owned), None], "{header}");
+        let fields: Vec<Value> =
+            state.outbox.iter().map(|it| serde_json::from_str(&it.body).expect("JSON")).collect();
+        assert_eq!((&fields[0]["traceparent"], &fields[1]["traceparent"]), (&json!(null), &json!(own)));
+    }
+    // Two requests of one message in two traces are one delivery.
+    let api = Api::new();
+    let in_trace = |header: &str| [Api::acme(), vec![("traceparent", header.to_owned())]].concat();
+    api.send("POST", "/v1/messages", &in_trace(of_request), &message("m1").to_string());
+    let again = api.send("POST", "/v1/messages", &in_trace(own), &message("m1").to_string());
+    assert_eq!(again.json()["duplicate"], true);
+    let refused = api.post("/v1/messages", &json!({"to": {"subscription": "s1"}, "traceparent": "00-1"}));
+    assert_eq!((refused.status, refused.fields()), (422, vec!["traceparent".to_owned()]));
+}
+
+#[test]
 fn a_campaign_uses_the_bulk_lane_and_gets_an_id() {
     let api = Api::new();
     let answer = api.post("/v1/messages", &json!({"to": {"subscription": "s1"}, "class": "campaign"}));

@@ -21,6 +21,7 @@ use redial_engine::protection;
 use self::reader::Reader;
 pub use self::reader::{ConfigError, StackConfig, Tables};
 use crate::egress::{EgressAllow, ExtraRoots};
+use crate::otlp::Collector;
 use crate::secrets::SecretLocation;
 use crate::success_logs::SuccessLogs;
 use crate::vapid::{VapidKeys, VapidSubject};
@@ -67,6 +68,10 @@ pub struct DispatchConfig {
     pub success_logs: SuccessLogs,
     /// What payloads of pushes lose before they are sealed.
     pub strip: StripFields,
+    /// Where spans of attempts are sent; `None` for nowhere.
+    pub otlp: Option<Collector>,
+    /// What it is shown.
+    pub otlp_headers: Option<SecretLocation>,
 }
 
 /// The HTTP API's configuration. The API faces the internet: it has no private VAPID key and no webhook key.
@@ -138,6 +143,8 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             time_zone: read.time_zone(),
             success_logs: read.success_logs(),
             strip: read.strip_fields(),
+            otlp: read.otlp_endpoint(),
+            otlp_headers: read.otlp_headers(),
             // Last, because it has no default: the others have been read.
             vapid_subject: read.vapid_subject()?,
         })

@@ -17,6 +17,7 @@ use redial_engine::protection;
 use serde::{Deserialize, Serialize};
 
 use crate::egress::{EgressAllow, ExtraRoots};
+use crate::otlp::{Collector, CollectorHeaders};
 use crate::outbox_sqs::{QueueArn, QueueUrls};
 use crate::secrets::{Secret, SecretLocation};
 use crate::success_logs::SuccessLogs;
@@ -141,6 +142,22 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             self.problem("SUCCESS_LOGS must be `all`, `sampled` or `none`".to_owned());
             SuccessLogs::default()
         })
+    }
+
+    pub(super) fn otlp_endpoint(&mut self) -> Option<Collector> {
+        let collector = Collector::parse(&self.optional("OTLP_ENDPOINT")?);
+        collector.map_err(|error| self.problem(format!("OTLP_ENDPOINT {error}"))).ok()
+    }
+
+    /// A secret that may be missing.
+    pub(super) fn otlp_headers(&mut self) -> Option<SecretLocation> {
+        let Some(text) = self.optional("OTLP_HEADERS") else {
+            return self.optional("OTLP_HEADERS_SECRET_ID").map(SecretLocation::SecretsManager);
+        };
+        if let Err(error) = CollectorHeaders::parse(&text) {
+            self.problem(format!("OTLP_HEADERS is invalid: {error}"));
+        }
+        Some(SecretLocation::Value(Secret::new(text)))
     }
 
     pub(super) fn protection(&mut self) -> protection::Settings {

@@ -114,6 +114,26 @@ fn suspect_subscriptions_are_sent_to_unless_they_are_to_be_held() {
 }
 
 #[test]
+fn spans_go_nowhere_unless_a_collector_is_named() {
+    let none = read(&[("OTLP_ENDPOINT", ""), ("OTLP_HEADERS_SECRET_ID", "")]).expect("complete");
+    assert!(none.otlp.is_none() && none.otlp_headers.is_none());
+    let given = [("OTLP_ENDPOINT", "http://collector:4318"), ("OTLP_HEADERS_SECRET_ID", "arn:of:headers")];
+    let config = read(&given).expect("complete");
+    let url = config.otlp.map(|collector| collector.url().to_string());
+    assert_eq!(url.as_deref(), Some("http://collector:4318/v1/traces"));
+    let headers = config.otlp_headers;
+    assert!(matches!(headers, Some(SecretLocation::SecretsManager(id)) if id == "arn:of:headers"));
+    for (endpoint, error) in [
+        ("s3cret", "OTLP_ENDPOINT is not the address of a collector (expected "),
+        ("ftp://s3cret", "OTLP_ENDPOINT must begin with https:// or http://"),
+        ("https://user:s3cret@collector", "OTLP_ENDPOINT must not contain a user name"),
+    ] {
+        has_all(read(&[("OTLP_ENDPOINT", endpoint)]), &[error]);
+    }
+    has_all(read(&[("OTLP_HEADERS", "s3cret")]), &["OTLP_HEADERS is invalid: expected NAME=VALUE"]);
+}
+
+#[test]
 fn numbers_and_switches_have_ranges() {
     for (name, good, bad, range) in [
         ("POLICY_CACHE_SECONDS", ["0", "60"], ["61", "-1", "1.5", "s3cret"], "0 to 60"),

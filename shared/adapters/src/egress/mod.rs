@@ -31,6 +31,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::address::is_public;
 pub use self::allow::{EgressAllow, EgressAllowError};
+pub(crate) use self::tls::client_config;
 pub use self::tls::{ExtraRootError, ExtraRoots};
 
 use self::allow::Passage;
@@ -89,7 +90,7 @@ impl Egress {
         let connect_timeout = config.connect_timeout.min(config.total_timeout / 2);
         let warm_up = WarmUp::new(LONGEST_WARM_UP.min(config.total_timeout / 4));
         Self {
-            connections: Connections::new(tls::client_config(&config.extra_roots), connect_timeout, lookup),
+            connections: Connections::new(client_config(&config.extra_roots), connect_timeout, lookup),
             allow: config.allow,
             warm_up,
             total_timeout: config.total_timeout,

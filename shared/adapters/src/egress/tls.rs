@@ -40,7 +40,7 @@ impl ExtraRoots {
 }
 
 /// TLS 1.2 and 1.3 on ring, HTTP/2 preferred, Mozilla's roots and these.
-pub(super) fn client_config(extra: &ExtraRoots) -> ClientConfig {
+pub(crate) fn client_config(extra: &ExtraRoots) -> ClientConfig {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     roots.add_parsable_certificates(extra.0.iter().cloned());
     let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))

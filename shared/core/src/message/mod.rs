@@ -35,6 +35,7 @@ use crate::subscription::Terms;
 use crate::tag::MessageTags;
 use crate::text::redacted;
 use crate::time::{Deadline, Timestamp, Ttl};
+use crate::traceparent::Traceparent;
 use crate::webhook::CustomHeaders;
 use crate::zone::Zone;
 
@@ -76,6 +77,8 @@ pub struct Message {
     pub acks: bool,
     /// By which its delivery is found again.
     pub tags: MessageTags,
+    /// The span of its producer's that its attempts belong to.
+    pub traceparent: Option<Traceparent>,
     /// The recipient of an audience: then the message travels as a reference.
     recipient: Option<RecipientRef>,
     fields: Vec<(String, Box<RawValue>)>,
@@ -187,6 +190,22 @@ impl Message {
             fields,
             ..self.clone()
         }
+    }
+
+    /// It, in this trace, unless it names one itself or would be too long with it.
+    pub fn join(&mut self, traceparent: Traceparent) {
+        let most = self.most_bytes() - (r#""":"","#.len() + Traceparent::NAME.len() + Traceparent::LENGTH);
+        if self.traceparent.is_some() || self.bytes() > most {
+            return;
+        }
+        let value = serde_json::Value::from(traceparent.to_string()).to_string();
+        let value = RawValue::from_string(value).expect("invariant: serde_json writes JSON");
+        self.fields.push((Traceparent::NAME.to_owned(), value));
+        self.traceparent = Some(traceparent);
+    }
+
+    fn most_bytes(&self) -> usize {
+        if matches!(self.to, To::Audience(_)) { MOST_BYTES_TO_AUDIENCE } else { MOST_BYTES }
     }
 
     pub fn is_for_a_recipient(&self) -> bool {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
 use super::refusal::{A_VERSION, Refusal};
-use super::{MOST_BYTES, MOST_BYTES_TO_AUDIENCE, Message, ProducerRef, To, Travel, VERSION, travel};
+use super::{Message, ProducerRef, To, Travel, VERSION, travel};
 use crate::audience::{Audience, Expansion, RecipientRef, Run};
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::hours::Hours;
@@ -20,6 +20,7 @@ use crate::reason::Reason;
 use crate::shape::{self, Errors, Object, text};
 use crate::tag::MessageTags;
 use crate::time::{Timestamp, Ttl};
+use crate::traceparent::Traceparent;
 use crate::wait::{MAX_WAIT, Release};
 use crate::webhook::{self, CustomHeaders, Permitted};
 
@@ -115,6 +116,7 @@ impl Reader<'_> {
         let deliver_between = Hours::take(&mut object, self.kind);
         let acks = acks(&mut object, to.as_ref());
         let tags = MessageTags::take(&mut object);
+        let traceparent = Traceparent::take(&mut object);
         let event_type = object.optional("event_type", short, text(EventType::parse));
         let travel = match self.kind {
             QueueKind::Ingest => Some(Travel::start(self.sent)),
@@ -146,10 +148,11 @@ impl Reader<'_> {
             deliver_between,
             acks,
             tags: tags.unwrap_or_default(),
+            traceparent,
             recipient: None,
             fields,
         };
-        let most = if matches!(message.to, To::Audience(_)) { MOST_BYTES_TO_AUDIENCE } else { MOST_BYTES };
+        let most = message.most_bytes();
         if self.kind == QueueKind::Ingest && message.bytes() > most {
             errors.add("", format!("at most {most} bytes"), format!("{} bytes", message.bytes()));
         }

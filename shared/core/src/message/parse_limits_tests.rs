@@ -7,6 +7,7 @@ use crate::endpoint::EndpointHash;
 use crate::fixtures::{self, to_subscription};
 use crate::identity::{Attempt, Lineage, Turn};
 use crate::ledger::{Record, State, Unrecorded};
+use crate::message::{MOST_BYTES, MOST_BYTES_TO_AUDIENCE};
 use crate::outcome::NotSent;
 use crate::shape::{MOST_ERRORS, MOST_FIELDS};
 
@@ -160,4 +161,41 @@ fn tags_are_short_words_each_once_and_at_most_ten() {
     ] {
         assert_eq!(errors(&tags(list)), [expected], "{list}");
     }
+}
+
+#[test]
+fn a_trace_is_a_field_of_one_form() {
+    const OWN: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let of = |value: &str| to_subscription(&format!(r#","traceparent":{value}"#));
+    let read = message(&of(&format!("\"{OWN}\""))).traceparent.map(|it| it.to_string());
+    assert_eq!((read.as_deref(), message(&to_subscription("")).traceparent), (Some(OWN), None));
+    for (value, found) in [
+        (format!("\"{}\"", OWN.to_uppercase()), "a string"),
+        (format!("\"01{}\"", &OWN[2..]), "a string"),
+        ("17".to_owned(), "an integer"),
+        ("null".to_owned(), "null"),
+    ] {
+        let expected = format!("traceparent: expected {}, found {found}", Traceparent::FORM);
+        assert_eq!(errors(&of(&value)), [expected], "{value}");
+    }
+}
+
+#[test]
+fn a_message_joins_a_trace_unless_it_has_one_or_no_room_for_it() {
+    let [own, other] = ["1", "2"].map(|digit| {
+        Traceparent::parse(&format!("00-{}-{}-01", digit.repeat(32), digit.repeat(16))).expect("valid")
+    });
+    let joined = |body: &str| {
+        let mut message = message(body);
+        message.join(own);
+        message.join(other);
+        message
+    };
+    let read = joined(&to_subscription(""));
+    let travelling = read.expose_ingest_body();
+    assert_eq!(read.traceparent, Some(own));
+    assert_eq!(message(&travelling).traceparent, Some(own), "it travels as a field: {travelling}");
+    let added = travelling.len() - message(&to_subscription("")).expose_ingest_body().len();
+    assert_eq!(joined(&of_bytes(MOST_BYTES - added)).traceparent, Some(own));
+    assert_eq!(joined(&of_bytes(MOST_BYTES - added + 1)).traceparent, None);
 }

@@ -127,6 +127,7 @@ impl<P: Ports> Worker<P> {
             attempts: attempt.0,
             channel: channel.label().to_owned(),
             tags: message.tags.to_text(),
+            trace_id: message.traceparent.map(|it| it.trace_id()),
             retention_days,
             ..Reference::new(&key, Kind::Failed, reason, travel.first_sent, now)
         };
@@ -271,6 +272,7 @@ fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
         producer_ref: message.producer_ref.clone(),
         subscription: message.to.subscription().cloned(),
         tags: message.tags.clone(),
+        traceparent: message.traceparent,
         ..Event::of_delivery(&message.key(), event::State::Delivery(state), at)
     }
 }

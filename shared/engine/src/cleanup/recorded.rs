@@ -66,6 +66,7 @@ impl<P: Ports> Worker<P> {
             // What waits for longer comes early, and is parked then.
             delay: DelaySeconds::floor(not_before.since(now), SQS_MAX_DELAY_SECONDS),
             tenant: Some(message.tenant.clone()),
+            traceparent: None,
         })
         .await
     }
@@ -106,6 +107,7 @@ impl<P: Ports> Worker<P> {
             subscription: message.to.subscription().map(ToString::to_string),
             endpoint_hash: entry.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
             tags: message.tags.to_text(),
+            trace_id: message.traceparent.map(|it| it.trace_id()),
             status: entry.status,
             attempts: travel.turn.next_attempt().attempt.0,
             retention_days,

@@ -5,13 +5,14 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
+use rand::RngExt as _;
 
 use super::admit;
 use super::job::Job;
 use super::planned::Facts;
 use super::worker::{Invocation, Ports, RESERVE, Worker};
 use crate::ports::{
-    AttemptEvent, Clock, Keys, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
+    AttemptEvent, AttemptSpan, Clock, Keys, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
 };
 use crate::protection::Seen;
 use redial_core::channel::Channel;
@@ -28,6 +29,7 @@ use redial_core::recipient::Recipient;
 use redial_core::retry_after;
 use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::{SpanId, Traceparent};
 use redial_core::verdict::{self, Verdict};
 
 pub(super) struct Finished {
@@ -113,7 +115,8 @@ impl<P: Ports> Worker<P> {
             self.telemetry.measure_on(Metric::DispatchLatency, job.lane, ms);
         }
 
-        let (outcome, verdict) = self.post_once(job, began, last_start).await?;
+        let span = self.span_of(job);
+        let (outcome, verdict) = self.post_once(job, span, began, last_start).await?;
         let now = self.system.now();
         let situation = Situation {
             policy,
@@ -128,9 +131,16 @@ impl<P: Ports> Worker<P> {
         }
         let attempted = Attempted { outcome, took: now.since(began) };
         let facts = Facts::of(&attempted, job.channel, &verdict, was_in_doubt);
-        self.report_attempt(job, &attempted, &verdict, &plan, &facts, now);
+        self.report_attempt(job, &attempted, &verdict, (&plan, &facts), span, now);
         let seen = admit::seen(job, &attempted, &verdict);
         Ok(Tried { plan, facts, seen, took: attempted.took })
+    }
+
+    /// The span of the attempt that is made now, if its message's producer records the trace that it belongs to.
+    fn span_of(&self, job: &Job) -> Option<SpanId> {
+        let is_recorded = |it: &Traceparent| it.is_sampled() && self.telemetry.exports_spans();
+        job.message.traceparent.filter(is_recorded)?;
+        Some(SpanId::of(self.system.rng().random()))
     }
 
     /// The longest that one send takes.
@@ -152,6 +162,7 @@ impl<P: Ports> Worker<P> {
     async fn post_once(
         &self,
         job: &Job,
+        span: Option<SpanId>,
         began: Timestamp,
         last_start: Timestamp,
     ) -> Result<(Outcome, Verdict), Setback> {
@@ -168,9 +179,11 @@ impl<P: Ports> Worker<P> {
             }
             Recipient::Webhook(target) => {
                 self.telemetry.count(Metric::Attempts, 1);
-                let Message { tenant, id, payload, headers, .. } = &*job.message;
+                let Message { tenant, id, payload, headers, traceparent, .. } = &*job.message;
+                let traceparent = traceparent.map(|it| span.map_or(it, |span| it.with_span(span)));
                 let within = self.time_out(job);
-                let webhook = Webhook { tenant, target, id, payload, headers, at: began, within };
+                let webhook =
+                    Webhook { tenant, target, id, payload, headers, traceparent, at: began, within };
                 let outcome = Box::pin(self.webhook_sender.send(webhook)).await;
                 let verdict = verdict::webhook(&outcome, job.policy().overrides());
                 (outcome, verdict)
@@ -254,8 +267,8 @@ impl<P: Ports> Worker<P> {
         job: &Job,
         attempted: &Attempted,
         verdict: &Verdict,
-        plan: &Plan,
-        facts: &Facts,
+        (plan, facts): (&Plan, &Facts),
+        span: Option<SpanId>,
         now: Timestamp,
     ) {
         let is_retry = job.travel.turn.attempt.0 > 0;
@@ -270,17 +283,19 @@ impl<P: Ports> Worker<P> {
                 self.telemetry.count(metric, 1);
             }
         }
-        if job.is_on_page && *plan == Plan::Sent {
-            // Its page logs it, with others.
+        // Its page logs it, with others.
+        let is_logged = !job.is_on_page || *plan != Plan::Sent;
+        if !is_logged && span.is_none() {
             return;
         }
         let retry_after = attempted.outcome.response().and_then(retry_after::from_response);
         let tags = job.message.tags.to_text();
-        self.telemetry.attempt(&AttemptEvent {
+        let event = AttemptEvent {
             correlation_id: &job.message.id,
             endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
             tenant: &job.message.tenant,
             tags: tags.as_deref(),
+            traceparent: job.message.traceparent,
             channel: job.channel.label(),
             provider: job.provider().label(),
             attempt: job.travel.turn.attempt.0,
@@ -294,7 +309,14 @@ impl<P: Ports> Worker<P> {
             provider_word: facts.provider_word.as_deref(),
             delay_ms: plan.not_before().map(|at| plan::delay_ms(at, now)),
             took_ms: ms(attempted.took),
-        });
+        };
+        if is_logged {
+            self.telemetry.attempt(&event);
+        }
+        if let (Some(id), Some(parent)) = (span, job.message.traceparent) {
+            let (lane, began, attempt) = (job.lane, now.minus(attempted.took), &event);
+            self.telemetry.span(&AttemptSpan { id, parent, lane, began, ended: now, attempt });
+        }
     }
 }
 

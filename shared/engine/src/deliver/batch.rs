@@ -22,6 +22,7 @@ use redial_core::recipient::Recipient;
 use redial_core::setback::Setback;
 use redial_core::subscription::Terms;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::Traceparent;
 use redial_core::wait::Release;
 use redial_core::webhook::Health;
 
@@ -35,11 +36,17 @@ pub struct Incoming {
     /// SQS's ApproximateReceiveCount. It spaces out errors of our own, and decides when a message is sent again; it plays no part
     /// in who may make an attempt.
     pub receive_count: u32,
+    /// Of its attribute: the trace of a message that names none itself.
+    pub traceparent: Option<Traceparent>,
 }
 
 impl Incoming {
     pub(super) fn read(&self) -> Result<Inbound, Refusal> {
-        parse(self.body.expose(), self.receipt.kind, &self.message_id, self.sent)
+        let mut read = parse(self.body.expose(), self.receipt.kind, &self.message_id, self.sent)?;
+        if let (Inbound::Message(message, _), Some(traceparent)) = (&mut read, self.traceparent) {
+            message.join(traceparent);
+        }
+        Ok(read)
     }
 }
 

@@ -142,6 +142,7 @@ fn reference(
         subscription: job.message.to.subscription().map(ToString::to_string),
         endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str().to_owned()),
         tags: job.message.tags.to_text(),
+        trace_id: job.message.traceparent.map(|it| it.trace_id()),
         detail: facts.detail(),
         status: facts.status,
         attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted),
@@ -156,6 +157,7 @@ fn outgoing(reference: &Reference) -> Outgoing {
         body: reference.to_body(),
         delay: DelaySeconds::ZERO,
         tenant: Tenant::parse(&reference.tenant),
+        traceparent: None,
     }
 }
 

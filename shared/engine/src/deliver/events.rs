@@ -20,6 +20,7 @@ pub(super) fn of_ends(ready: &[Planned]) -> Vec<(usize, Outgoing)> {
             producer_ref: job.message.producer_ref.clone(),
             subscription: job.message.to.subscription().cloned(),
             tags: job.message.tags.clone(),
+            traceparent: job.message.traceparent,
             reason: plan.reason(),
             status: facts.status,
             ..Event::of_delivery(&job.message.key(), State::Delivery(state), *at)

@@ -95,8 +95,9 @@ impl Effects {
         let tenant = job.message.tenant.clone();
         match route(job.lane, not_before, now, &settings.waits) {
             Route::Queue(delay) => {
-                let queue = Queue::Retry(job.lane);
-                self.queued.push((job.place, Outgoing { queue, body, delay, tenant: Some(tenant) }));
+                let (queue, traceparent) = (Queue::Retry(job.lane), None);
+                let outgoing = Outgoing { queue, body, delay, tenant: Some(tenant), traceparent };
+                self.queued.push((job.place, outgoing));
             }
             Route::Park(bucket) => {
                 let delivery = job.message.key();

@@ -84,6 +84,7 @@ impl Held<'_> {
             body: job.message.expose_travel_body(&travel, job.deadline, now),
             delay: Default::default(),
             tenant: Some(self.run.key.tenant.clone()),
+            traceparent: None,
         }
     }
 }
@@ -406,7 +407,8 @@ impl<P: Ports> Worker<P> {
         if !sent.is_empty() {
             let tags = held.message.tags.to_text();
             let (message, page) = (&held.run.message, &held.page.key);
-            let event = PageEvent { message, tags: tags.as_deref(), page, sent };
+            let traceparent = held.message.traceparent;
+            let event = PageEvent { message, tags: tags.as_deref(), traceparent, page, sent };
             self.telemetry.sent_by_page(&event);
         }
     }

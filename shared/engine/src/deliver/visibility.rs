@@ -131,7 +131,8 @@ fn successor(
         Inbound::Page(page) => return Some(Outgoing { delay, ..page.outgoing(incoming.receipt.lane) }),
         Inbound::Release(_) | Inbound::Expand(_) => return None,
     };
-    Some(Outgoing { queue: Queue::Retry(incoming.receipt.lane), body, delay, tenant: Some(tenant) })
+    let queue = Queue::Retry(incoming.receipt.lane);
+    Some(Outgoing { queue, body, delay, tenant: Some(tenant), traceparent: None })
 }
 
 /// The deadline as far as the message says it itself: only for operators who look into the queue.

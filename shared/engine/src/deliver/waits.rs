@@ -99,7 +99,7 @@ impl<P: Ports> Worker<P> {
             let delay = hop(it.not_before, now, &settings.waits);
             let queue = Queue::Retry(it.bucket.lane());
             let (body, tenant) = (it.body.clone(), Some(it.delivery.tenant.clone()));
-            (it.place, Outgoing { queue, body, delay, tenant })
+            (it.place, Outgoing { queue, body, delay, tenant, traceparent: None })
         });
         // Counted once they are there: a worker that dies before puts them again, and counts them then.
         let counting = self.quota_guard.add(&self.quotas, telemetry, Quota::Parked, counted);
@@ -260,6 +260,7 @@ fn onward(item: &ParkedItem, after: Duration, settings: &Settings) -> Outgoing {
         body: item.body.clone(),
         delay: DelaySeconds::floor(after, settings.waits.sqs_max_delay),
         tenant: Some(item.tenant.clone()),
+        traceparent: None,
     }
 }
 

@@ -14,19 +14,23 @@ use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
 use redial_core::shape::{self, Errors, ShapeError};
 use redial_core::time::Timestamp;
+use redial_core::traceparent::Traceparent;
 
 #[derive(Clone, Debug)]
 pub struct Accepted {
     message: Message,
+    /// The request's trace, if the message names none itself.
+    traceparent: Option<Traceparent>,
     delivery: NewDelivery,
 }
 
-/// Reads one message of `tenant`'s. It is `made` that it is known by if it carries neither an id nor an idempotency key. Errors
+/// Reads one message of `tenant`'s, which came with a request of that trace. It is `made` that it is known by if it carries neither an id nor an idempotency key. Errors
 /// name fields, and never a value.
 pub fn accept(
     text: &str,
     tenant: &Tenant,
     made: &DeliveryId,
+    traceparent: Option<Traceparent>,
     hash_keys: &HashKeys,
     now: Timestamp,
 ) -> Result<Accepted, Vec<ShapeError>> {
@@ -38,7 +42,8 @@ pub fn accept(
         return Err(errors.into_vec());
     };
     let delivery = delivery(&message, hash_keys);
-    Ok(Accepted { message: *message, delivery })
+    let traceparent = traceparent.filter(|_| message.traceparent.is_none());
+    Ok(Accepted { message: *message, traceparent, delivery })
 }
 
 /// SQS refuses two characters that JSON allows as they are, and takes their escapes (SendMessage API reference).
@@ -121,6 +126,7 @@ impl Accepted {
             body: self.message.expose_ingest_body(),
             delay: DelaySeconds::ZERO,
             tenant: Some(self.message.tenant.clone()),
+            traceparent: self.traceparent,
         }
     }
 }
@@ -143,7 +149,7 @@ mod tests {
     fn read(text: &str) -> Result<Accepted, Vec<String>> {
         let (tenant, made) =
             (Tenant::parse("acme").expect("valid"), DeliveryId::parse("made").expect("valid"));
-        accept(text, &tenant, &made, &keys(), now())
+        accept(text, &tenant, &made, None, &keys(), now())
             .map_err(|errors| errors.iter().map(ToString::to_string).collect())
     }
 

@@ -104,7 +104,7 @@ mod tests {
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
         let text = format!(r#"{{"id":"{id}","to":{{"subscription":"s1"}},"payload":"{payload}"}}"#);
         let made = DeliveryId::parse("made").expect("valid");
-        accept(&text, &Tenant::parse("acme").expect("valid"), &made, &keys, Timestamp::from_secs(1))
+        accept(&text, &Tenant::parse("acme").expect("valid"), &made, None, &keys, Timestamp::from_secs(1))
             .expect("a message")
     }
 

@@ -33,7 +33,8 @@ pub use subscriptions::{
     SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress, Walked, WalkedPage,
 };
 pub use telemetry::{
-    AttemptEvent, BreakerEvent, HeldEvent, HoldsBack, PageEvent, QuarantineEvent, SentByPage, Telemetry,
+    AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, HoldsBack, PageEvent, QuarantineEvent, SentByPage,
+    Telemetry,
 };
 pub use waits::{
     LineRegistry, ParkedItem, ParkedKey, Parking, Partition, RegisteredBucket, RegisteredLine,

@@ -9,6 +9,7 @@ use redial_core::outcome::Outcome;
 use redial_core::payload::Payload;
 use redial_core::push_target::PushTarget;
 use redial_core::time::{Timestamp, Ttl};
+use redial_core::traceparent::Traceparent;
 use redial_core::webhook::{CustomHeaders, WebhookTarget};
 
 /// One push, ready to be sealed, signed and posted.
@@ -58,6 +59,8 @@ pub struct Webhook<'a> {
     pub payload: &'a Payload,
     /// The message's own headers; they go before the target's.
     pub headers: &'a CustomHeaders,
+    /// Of the attempt's span, or as the message has it where there is none; the message's own header of that name goes before it.
+    pub traceparent: Option<Traceparent>,
     /// Now: `webhook-timestamp`.
     pub at: Timestamp,
     /// How long it may take, at most [`WebhookSender::attempt_timeout`].

@@ -13,6 +13,7 @@ use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::{SpanId, Traceparent};
 
 /// The one log line of an attempt. Holds nothing that may not be logged.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +24,8 @@ pub struct AttemptEvent<'a> {
     pub tenant: &'a Tenant,
     /// Its message's tags, with a space between them.
     pub tags: Option<&'a str>,
+    /// The trace that it belongs to.
+    pub traceparent: Option<Traceparent>,
     /// `web_push` or `webhook`.
     pub channel: &'static str,
     /// The push service, where it is a known one.
@@ -68,6 +71,18 @@ pub struct HeldEvent<'a> {
     pub until: Timestamp,
 }
 
+/// The span of an attempt, in the trace that its producer records. Holds nothing that may not be logged.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AttemptSpan<'a> {
+    pub id: SpanId,
+    /// The producer's span.
+    pub parent: Traceparent,
+    pub lane: Lane,
+    pub began: Timestamp,
+    pub ended: Timestamp,
+    pub attempt: &'a AttemptEvent<'a>,
+}
+
 /// Recipients of a page that accepted its message, in one log line. Holds nothing that may not be logged.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PageEvent<'a> {
@@ -75,6 +90,8 @@ pub struct PageEvent<'a> {
     pub message: &'a DeliveryId,
     /// Its tags, with a space between them.
     pub tags: Option<&'a str>,
+    /// The trace that it belongs to.
+    pub traceparent: Option<Traceparent>,
     pub page: &'a PageKey,
     pub sent: Vec<SentByPage<'a>>,
 }
@@ -144,6 +161,12 @@ pub trait Telemetry: Send + Sync {
 
     /// Logged when it begins to wait and when its wait gets another end, not each time that it comes back early.
     fn held_back(&self, event: &HeldEvent<'_>);
+
+    /// Whether spans are exported.
+    fn exports_spans(&self) -> bool;
+
+    /// An attempt was made of a message whose producer records its trace. Called only where spans are exported.
+    fn span(&self, span: &AttemptSpan<'_>);
 
     /// Successes of a page; [`Telemetry::attempt`] is not called for them.
     fn sent_by_page(&self, event: &PageEvent<'_>);

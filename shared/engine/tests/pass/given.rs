@@ -135,7 +135,7 @@ fn what_the_api_accepts_is_known_before_a_worker_has_it_and_dispatched_when_one_
         let made = DeliveryId::parse("made").expect("an id");
         let keys = &harness.worker.settings.hash_keys;
         let text = format!(r#"{{"id":"m","to":{{"subscription":"m"}},"payload":"hello m","ttl":60{TAGS}}}"#);
-        accept(&text, &tenant(), &made, keys, harness.now()).expect("a message")
+        accept(&text, &tenant(), &made, None, keys, harness.now()).expect("a message")
     }];
     let entered = enter(&harness.memory, &harness.memory, &accepted, harness.now());
     assert_eq!(entered.now_or_never().map(|answers| answers.len()), Some(1));

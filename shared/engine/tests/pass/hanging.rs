@@ -72,6 +72,7 @@ impl LaneOfWorkers {
             body: Body::new(body),
             sent: at,
             receive_count: 1,
+            traceparent: None,
         });
     }
 

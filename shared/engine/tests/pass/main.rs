@@ -31,5 +31,6 @@ mod recipients;
 mod same_endpoint;
 mod scenarios;
 mod suspects;
+mod traceparent;
 mod webhook_health;
 mod webhooks;

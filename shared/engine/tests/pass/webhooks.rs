@@ -56,6 +56,7 @@ fn a_webhook_is_posted_with_its_id_its_body_and_its_receiver_s_secrets_and_heade
         body: b"hello m".to_vec(),
         content_type: Some("text/plain; charset=utf-8".to_owned()),
         headers: vec![pair("x-shop", "message"), authorization],
+        traceparent: None,
         secrets: vec![secret.expose()],
         within: FIRST_TIMEOUT,
         at: now,

@@ -26,6 +26,7 @@ mod records;
 mod storage;
 mod suspects;
 mod tags;
+mod traces;
 mod waits;
 
 pub use mutant::Mutant;
@@ -51,6 +52,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         holds::MUTANTS,
         hours::MUTANTS,
         tags::MUTANTS,
+        traces::MUTANTS,
         hostile::MUTANTS,
         crowd::MUTANTS,
     ];

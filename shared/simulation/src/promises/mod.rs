@@ -20,6 +20,7 @@ mod quarantine;
 mod remains;
 mod storage;
 mod tags;
+mod traces;
 
 use redial_core::metric::Metric;
 
@@ -28,6 +29,7 @@ use crate::watch::{Memo, Releases};
 
 pub(crate) use remains::Remains;
 pub(crate) use tags::tags_of;
+pub(crate) use traces::traceparent_of;
 
 /// How many calls of AWS a message that is received or parked may cost. The most that was seen is ten.
 const MOST_CALLS: usize = 16;
@@ -95,4 +97,5 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     storage::judge(remains, memo);
     hostile::judge(remains, memo);
     tags::judge(remains, memo);
+    traces::judge(remains, memo);
 }

@@ -14,7 +14,7 @@ use super::remains::Remains;
 use crate::watch::Memo;
 
 /// A channel of this name has what was never read as a message.
-const UNREAD: &str = "unknown";
+pub(super) const UNREAD: &str = "unknown";
 
 /// The tags of every message of a tenant, as its producer writes them.
 pub(crate) fn tags_of(tenant: &str) -> Value {

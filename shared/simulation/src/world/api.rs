@@ -47,7 +47,7 @@ impl World {
             let refused: Vec<bool> = texts
                 .iter()
                 .map(|text| {
-                    let read = http_api::accept(text, &tenant, &made, &hash_keys, now);
+                    let read = http_api::accept(text, &tenant, &made, None, &hash_keys, now);
                     read.map(|message| accepted.push(message)).is_err()
                 })
                 .collect();

@@ -24,7 +24,7 @@ use super::browsers::{AUTH, P256DH};
 use super::producers::delivery;
 use super::{SETTLING, World};
 use crate::audience::{HandedOn, Part, Sent, Walk};
-use crate::promises::tags_of;
+use crate::promises::{tags_of, traceparent_of};
 use crate::release;
 use crate::scenario::audiences::{Change, Member, Sending, TAG};
 use crate::situations::Situation;
@@ -202,8 +202,8 @@ impl World {
         let has_acks = self.stage.scenario.audiences.has_acks;
         let to = json!({"audience": to});
         let payload = format!("{tenant}/{id}/{content}");
-        let mut body =
-            json!({"tenant": tenant, "id": id, "to": to, "payload": payload, "tags": tags_of(tenant)});
+        let mut body = json!({"tenant": tenant, "id": id, "to": to, "payload": payload, "tags": tags_of(tenant),
+                "traceparent": traceparent_of(tenant)});
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
         let more = [
             ("ttl", sending.ttl.map(Value::from)),

@@ -109,6 +109,7 @@ impl World {
                 body: Body::new(self.body_for(place, message)),
                 sent: message.sent,
                 receive_count: message.receives,
+                traceparent: None,
             })
             .collect();
         self.return_unread(place, source, &messages);

@@ -10,7 +10,7 @@ use super::browsers::{AUTH, P256DH};
 use super::hostile::Destination;
 use super::{SETTLING, World};
 use crate::payload::filling;
-use crate::promises::tags_of;
+use crate::promises::{tags_of, traceparent_of};
 use crate::scenario::hostile::{MOST_ATTEMPTS, POLICIES};
 use crate::scenario::hours::Hours;
 use crate::scenario::messages::Sending;
@@ -61,8 +61,8 @@ impl World {
         }
         let Sending { tenant, id, content, .. } = sending;
         let payload = format!("{tenant}/{id}/{content}");
-        let mut body =
-            json!({"tenant": tenant, "id": id, "to": to, "payload": payload, "tags": tags_of(tenant)});
+        let mut body = json!({"tenant": tenant, "id": id, "to": to, "payload": payload, "tags": tags_of(tenant),
+                "traceparent": traceparent_of(tenant)});
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
         // A message to a webhook's address must not ask for acknowledgements: nobody could make them.
         let has_acks = self.stage.scenario.acknowledged.contains(id) && !(is_webhook && sending.by_address);

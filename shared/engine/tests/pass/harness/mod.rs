@@ -22,6 +22,7 @@ use redial_core::protection::{Cooldowns, OriginState};
 use redial_core::queue::Queue;
 use redial_core::route::WaitSettings;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::Traceparent;
 use redial_core::wait::Release;
 use redial_engine::cancel;
 use redial_engine::cleanup::{self, QueueMessage, Sweep};
@@ -45,6 +46,7 @@ struct Queued {
     sent: Timestamp,
     visible_at: Timestamp,
     receives: u32,
+    traceparent: Option<Traceparent>,
 }
 
 /// The queues around workers of dispatch and cleanup.
@@ -152,6 +154,13 @@ impl Harness {
         self.run();
     }
 
+    /// Puts a body on the transactional ingest queue, in this trace by its attribute.
+    pub(crate) fn produce_traced(&mut self, body: &str, traceparent: Traceparent) -> String {
+        let message_id = self.produce(body);
+        self.queued.last_mut().expect("it was just queued").traceparent = Some(traceparent);
+        message_id
+    }
+
     /// Puts a body on the bulk lane's ingest queue.
     pub(crate) fn produce_in_bulk(&mut self, body: &str) -> String {
         self.enqueue(body.to_owned(), QueueKind::Ingest, Lane::Bulk, self.now())
@@ -190,8 +199,9 @@ impl Harness {
         self.serial += 1;
         let message_id = format!("sqs-{}", self.serial);
         let sent = self.now();
+        let id = message_id.clone();
         let queued =
-            Queued { message_id: message_id.clone(), body, kind, lane, sent, visible_at, receives: 0 };
+            Queued { message_id: id, body, kind, lane, sent, visible_at, receives: 0, traceparent: None };
         self.queued.push(queued.clone());
         if self.copies {
             self.serial += 1;
@@ -518,5 +528,6 @@ fn incoming(queued: &mut Queued) -> Incoming {
         body: Body::new(queued.body.clone()),
         sent: queued.sent,
         receive_count: queued.receives,
+        traceparent: queued.traceparent,
     }
 }
