@@ -49,7 +49,7 @@ impl World {
                         memo.refers(&reference, &state, now);
                     }
                 }
-                Queue::Events => {
+                Queue::Events | Queue::ProducersEvents => {
                     let event = serde_json::from_str(body).expect("invariant: an event is JSON");
                     memo.announces(&event, &state);
                 }
