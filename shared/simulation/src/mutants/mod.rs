@@ -22,6 +22,7 @@ mod pages;
 mod protection;
 mod quarantine;
 mod records;
+mod relay;
 mod storage;
 mod suspects;
 mod tags;
@@ -39,6 +40,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         lines::MUTANTS,
         ends::MUTANTS,
         quarantine::MUTANTS,
+        relay::MUTANTS,
         audiences::MUTANTS,
         pages::MUTANTS,
         storage::MUTANTS,

@@ -16,6 +16,7 @@ mod passes;
 mod posts;
 mod protection;
 mod quarantine;
+mod relay;
 mod remains;
 mod storage;
 mod tags;
@@ -85,6 +86,7 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         memo.violated(format!("{of_buckets} releases of buckets made {of_shards} of shards"));
     }
     ends::judge(remains, memo);
+    relay::judge(remains, memo);
     operators::judge(remains, memo);
     cancellations::judge(remains, memo);
     api::judge(remains, memo);

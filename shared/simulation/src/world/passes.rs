@@ -49,11 +49,12 @@ impl World {
                         memo.refers(&reference, &state, now);
                     }
                 }
-                Queue::Events | Queue::ProducersEvents => {
+                Queue::Events => {
                     let event = serde_json::from_str(body).expect("invariant: an event is JSON");
                     memo.announces(&event, &state);
                 }
-                Queue::Ingest(_) => {}
+                // What is relayed was judged when it was announced.
+                Queue::Ingest(_) | Queue::ProducersEvents => {}
             }
         }
         if state.described.len() == self.described {
