@@ -13,6 +13,7 @@ mod api_keys;
 mod audience;
 mod aws_error;
 mod breakers;
+mod callbacks;
 mod cancel;
 mod checkpoint;
 mod cloudwatch;

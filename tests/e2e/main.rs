@@ -16,6 +16,7 @@ mod http_api;
 mod privacy;
 mod protection;
 mod readme;
+mod relay;
 mod subscriptions;
 mod suspects;
 mod template;

@@ -26,18 +26,18 @@ fn to_subscription(stack: &TestStack, id: &str) -> Value {
     json!({"tenant": stack.tenant, "id": id, "to": {"subscription": "w1"}, "payload": "x"})
 }
 
-fn secret(byte: u8) -> WebhookSecret {
+pub(crate) fn secret(byte: u8) -> WebhookSecret {
     WebhookSecret::new(vec![byte; 32]).expect("32 bytes")
 }
 
 /// Stores a webhook's subscription with these secrets.
-async fn subscribe(stack: &TestStack, id: &str, url: &str, secrets: SigningSecrets) {
+pub(crate) async fn subscribe(stack: &TestStack, id: &str, url: &str, secrets: SigningSecrets) {
     let target = WebhookTarget { secrets, ..WebhookTarget::at(Endpoint::parse(url).expect("a URL")) };
     stack.subscribe(id, Recipient::Webhook(target)).await;
 }
 
 /// What the Python library says of these requests, to a receiver with this secret.
-async fn problems(secret: &WebhookSecret, requests: &[Arc<Request>]) -> Vec<Option<String>> {
+pub(crate) async fn problems(secret: &WebhookSecret, requests: &[Arc<Request>]) -> Vec<Option<String>> {
     let python = tokio::task::spawn_blocking(|| redial::local::python(&redial::local::Progress::silent()));
     let python = python.await.expect("no panic").expect("installed");
     let signed: Vec<SignedRequest> =

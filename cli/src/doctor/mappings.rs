@@ -11,7 +11,7 @@ use aws_sdk_lambda::{
 use futures_util::join;
 
 use super::{
-    queues::{QUEUES, Queue},
+    queues::{Queue, queues},
     report::Report,
     stack::{Stack, output},
 };
@@ -28,11 +28,10 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let (dispatch, cleanup) =
         join!(mappings(&lambda, &stack.target.dispatch), mappings(&lambda, &stack.target.cleanup));
     let is_standby = stack.parameters.get("Standby").is_some_and(|value| value == "true");
-    report
-        .well("each of the six queues has an enabled mapping that reports which messages of a batch failed");
+    report.well("each queue has an enabled mapping that reports which messages of a batch failed");
     for (function, mappings) in [("dispatch", dispatch), ("cleanup", cleanup)] {
         let Some(mappings) = report.read(format!("the mappings of {function}"), mappings) else { continue };
-        let queues = QUEUES.iter().filter(|queue| queue.function() == function);
+        let queues = queues(outputs).filter(|queue| queue.function() == function);
         let of_queues: Vec<(&Queue, Option<&Mapping>)> = queues
             .filter_map(|queue| Some((queue, of_queue(&mappings, output(outputs, queue.output).ok()?))))
             .collect();
@@ -233,7 +232,10 @@ fn judge_share(share: &Share, report: &mut Report) {
 mod tests {
     use redial_testkit::template::{Template, Value};
 
-    use super::{super::report::tests::finds, *};
+    use super::{
+        super::{queues::QUEUES, report::tests::finds},
+        *,
+    };
 
     #[test]
     fn a_mapping_is_found_by_its_queue_s_name() {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     report::Report,
-    stack::{Function, Stack, output},
+    stack::{Function, Outputs, Stack, output},
 };
 use crate::aws_error::{AwsError, classified};
 
@@ -48,6 +48,7 @@ impl Queue {
     }
 }
 
+/// The queues of every stack. A stack that relays events also has [`RELAY`].
 pub(super) const QUEUES: [Queue; 6] = [
     Queue { name: "ingest", output: "IngestQueueUrl", of_dispatch: true },
     Queue { name: "bulk", output: "BulkQueueUrl", of_dispatch: true },
@@ -57,17 +58,25 @@ pub(super) const QUEUES: [Queue; 6] = [
     Queue { name: "quarantine", output: "QuarantineQueueUrl", of_dispatch: false },
 ];
 
+pub(super) const RELAY: Queue =
+    Queue { name: "events relay", output: "EventsRelayQueueUrl", of_dispatch: false };
+
+/// The queues of a stack with these outputs.
+pub(super) fn queues(outputs: &Outputs) -> impl Iterator<Item = &'static Queue> {
+    QUEUES.iter().chain(Some(&RELAY).filter(|relay| outputs.contains_key(relay.output)))
+}
+
 pub(crate) type Attributes = HashMap<QueueAttributeName, String>;
 
 pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let Some(outputs) = stack.outputs_for(report) else { return };
     let sqs = aws_sdk_sqs::Client::new(&stack.target.sdk);
-    let read =
-        join_all(QUEUES.map(async |queue| attributes(&sqs, output(outputs, queue.output)?).await)).await;
-    let quarantine = read.last().and_then(|read| read.as_ref().ok()?.get(&QueueArn).cloned());
+    let read = queues(outputs).map(async |queue| attributes(&sqs, output(outputs, queue.output)?).await);
+    let read = join_all(read).await;
+    let quarantine = read[QUEUES.len() - 1].as_ref().ok().and_then(|read| read.get(&QueueArn).cloned());
     let margin = stack.dispatch.as_ref().ok().and_then(lease_margin).unwrap_or(LEASE_MARGIN);
-    report.well("the six queues have the template's redrive and retention, and time for their functions");
-    for (queue, read) in QUEUES.iter().zip(read) {
+    report.well("the queues have the template's redrive and retention, and time for their functions");
+    for (queue, read) in queues(outputs).zip(read) {
         let Some(attributes) = report.read(format!("the {} queue", queue.name), read) else { continue };
         let function = if queue.of_dispatch { &stack.dispatch } else { &stack.cleanup };
         if let Some(timeout) = function.as_ref().ok().and_then(Function::timeout) {
@@ -225,14 +234,17 @@ mod tests {
     }
 
     #[test]
-    fn the_six_queues_are_the_template_s() {
+    fn the_queues_are_the_template_s() {
         let template = Template::read();
-        for queue in QUEUES {
+        for queue in QUEUES.iter().chain([&RELAY]) {
             assert!(template["Outputs"].get(queue.output).is_some(), "{}", queue.output);
         }
-        let queues: Vec<_> = template.resources("AWS::SQS::Queue").map(|(_, queue)| queue).collect();
+        let all: Vec<_> = template.resources("AWS::SQS::Queue").map(|(_, queue)| queue).collect();
         let receives =
             |queue: &&redial_testkit::template::Value| queue["RedrivePolicy"]["maxReceiveCount"] == RECEIVES;
-        assert_eq!((queues.len(), queues.into_iter().filter(receives).count()), (QUEUES.len(), 4));
+        assert_eq!((all.len(), all.into_iter().filter(receives).count()), (QUEUES.len() + 1, 4));
+        let outputs = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        assert_eq!(queues(&outputs(&[])).count(), 6);
+        assert_eq!(queues(&outputs(&["EventsRelayQueueUrl"])).last(), Some(&RELAY));
     }
 }

@@ -47,6 +47,8 @@ fn warning(message: &Message, line: u64, now: Timestamp) -> Option<Warning> {
     };
     match &message.to {
         To::WebPush(_) => dead(message, "it").map(Warning::Certain),
+        // Redial writes those itself.
+        To::Callback(_) => None,
         To::Subscription(id) => {
             let key = SubscriptionKey { tenant: message.tenant.clone(), id: id.clone() };
             dead(message, "it").map(|words| Warning::IfBrowsers { words, key })

@@ -8,6 +8,7 @@ use redial_adapters::{
     acks_dynamo::DynamoAcks,
     audiences_dynamo::DynamoAudiences,
     aws_http::CaBundleError,
+    callbacks_dynamo::DynamoCallbacks,
     config::Tables,
     control_dynamo::DynamoControl,
     dead_letters_dynamo::DynamoDeadLetters,
@@ -165,6 +166,11 @@ impl Target {
     /// The policies of its tenants, without a cache.
     pub(crate) fn policies(&self) -> DynamoPolicies {
         DynamoPolicies::new(self.dynamodb(), self.tables.control.clone(), Duration::ZERO)
+    }
+
+    /// The callbacks of its tenants, without a cache.
+    pub(crate) fn callbacks(&self) -> DynamoCallbacks {
+        DynamoCallbacks::new(self.dynamodb(), self.tables.control.clone(), Duration::ZERO)
     }
 
     pub(crate) fn protection(&self) -> DynamoProtection {

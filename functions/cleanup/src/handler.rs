@@ -1,8 +1,9 @@
-//! The cleanup function's events: batches of the dead-letter queue and of the quarantine, and
+//! The cleanup function's events: batches of the dead-letter queue, of the quarantine and of the queue of events that are relayed, and
 //! scheduled sweeps.
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
+use redial_adapters::outbox_sqs::QueueArn;
 use redial_core::body::Body;
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::{QueueMessage, Sweep};
@@ -25,10 +26,17 @@ pub(crate) enum Event {
     Batch(SqsEvent),
 }
 
+/// The queues whose messages differ from those of the quarantine.
+pub(crate) struct Queues {
+    pub(crate) dead_letters_url: String,
+    /// Where events are announced. The function receives from it only where they are relayed.
+    pub(crate) events: Option<QueueArn>,
+}
+
 /// Deals with one event; returns what a sweep did, or which messages must come back.
 pub(crate) async fn handle(
     worker: &AwsWorker,
-    dead_letters_url: &str,
+    queues: &Queues,
     event: LambdaEvent<Event>,
 ) -> Result<Value, Error> {
     match event.payload {
@@ -38,10 +46,22 @@ pub(crate) async fn handle(
             Ok(serde_json::to_value(worker.sweep(which, deadline).await?)?)
         }
         Event::Batch(batch) => {
+            let arn = batch.records.first().and_then(|record| record.event_source_arn.as_deref());
+            let is_of_events =
+                queues.events.as_ref().zip(arn).is_some_and(|(events, arn)| events.is_source(arn));
+            let messages = batch.records.into_iter().map(|record| message(record, &queues.dead_letters_url));
+            let messages = messages.collect::<Result<Vec<_>, _>>()?;
+            let mut answers = Vec::with_capacity(messages.len());
+            if is_of_events {
+                answers = worker.relay(&messages).await;
+            } else {
+                for message in &messages {
+                    answers.push(worker.clean(message).await);
+                }
+            }
             let mut response = SqsBatchResponse::default();
-            for record in batch.records {
-                let message = message(record, dead_letters_url)?;
-                if let Err(error) = worker.clean(&message).await {
+            for (message, answer) in messages.into_iter().zip(answers) {
+                if let Err(error) = answer {
                     worker.telemetry.infrastructure(&error);
                     let mut failure = BatchItemFailure::default();
                     failure.item_identifier = message.message_id;

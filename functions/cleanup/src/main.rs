@@ -1,4 +1,4 @@
-//! cleanup: drains dead letters and quarantine, and sweeps. This file wires, and nothing else.
+//! cleanup: drains dead letters and quarantine, relays events, and sweeps. This file wires, and nothing else.
 
 mod handler;
 mod worker;
@@ -13,12 +13,15 @@ use redial_core::time::Timestamp;
 async fn main() -> Result<(), Error> {
     start_logging();
     let config = config::cleanup(|name| std::env::var(name).ok())?;
-    let dead_letters_url = config.stack.queues.dead_letters.clone();
+    let queues = handler::Queues {
+        dead_letters_url: config.stack.queues.dead_letters.clone(),
+        events: config.stack.events.clone(),
+    };
     let (aws, worker) = worker::connect(config).await?;
-    let (aws, worker, dead_letters_url) = (&aws, &worker, dead_letters_url.as_str());
+    let (aws, worker, queues) = (&aws, &worker, &queues);
     lambda_runtime::run(service_fn(async |event: LambdaEvent<_>| {
         let deadline = Timestamp::from_ms(i64::try_from(event.context.deadline).unwrap_or(i64::MAX));
-        let handling = handler::handle(worker, dead_letters_url, event);
+        let handling = handler::handle(worker, queues, event);
         let response = within_invocation(deadline, handling).await;
         aws.flush(&worker.telemetry);
         response

@@ -1,10 +1,14 @@
 //! The composition root: cleanup's ports on AWS, and its settings.
 
+use std::time::Duration;
+
 use redial_adapters::audiences_dynamo::DynamoAudiences;
 use redial_adapters::aws::{self, Aws, InitError};
+use redial_adapters::callbacks_dynamo::DynamoCallbacks;
 use redial_adapters::config::CleanupConfig;
 use redial_adapters::control_dynamo::DynamoControl;
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
+use redial_adapters::event_bus::EventBridgeBus;
 use redial_adapters::ledger_dynamo::DynamoLedger;
 use redial_adapters::outbox_sqs::SqsOutbox;
 use redial_adapters::parked_dynamo::DynamoParking;
@@ -12,7 +16,10 @@ use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
-use redial_engine::cleanup::{Ports, Settings, Worker};
+use redial_engine::cleanup::{Ports, Relay, Settings, Worker};
+
+/// For how long a tenant's callback is remembered.
+const CALLBACKS_MAX_AGE: Duration = Duration::from_secs(30);
 
 /// A worker on AWS.
 pub(crate) type AwsWorker = Worker<OnAws>;
@@ -24,6 +31,8 @@ impl Ports for OnAws {
     type Clock = System;
     type Telemetry = JsonTelemetry;
     type Outbox = SqsOutbox;
+    type EventBus = EventBridgeBus;
+    type Callbacks = DynamoCallbacks;
     type Ledger = DynamoLedger;
     type Policies = DynamoPolicies;
     type Subscriptions = DynamoSubscriptions;
@@ -49,10 +58,17 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
             switched_off_after: config.switched_off_after,
             suspect_apart: config.suspect_apart,
             stale_after: config.stale_after,
+            relay: Relay {
+                to_queue: config.producers_events.is_some(),
+                to_bus: config.event_bus.is_some(),
+                to_callbacks: config.callbacks,
+            },
         },
         clock: System,
         telemetry: JsonTelemetry::new(stack.stack.clone()),
-        outbox: aws.outbox(&stack),
+        outbox: aws.outbox(&stack).relaying_to(config.producers_events.as_ref()),
+        event_bus: aws.event_bus(config.event_bus.unwrap_or_default()),
+        callbacks: DynamoCallbacks::new(client(), tables.control.clone(), CALLBACKS_MAX_AGE),
         ledger: DynamoLedger::new(client(), tables.deliveries).metered(units()),
         policies: DynamoPolicies::new(client(), tables.control.clone(), stack.policy_max_age),
         subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys)),

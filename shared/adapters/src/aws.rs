@@ -20,6 +20,7 @@ use redial_engine::ports::{Clock, Telemetry};
 use crate::aws_http::sdk_config;
 use crate::config::StackConfig;
 use crate::control_dynamo::DynamoControl;
+use crate::event_bus::EventBridgeBus;
 use crate::on_first_use::OnFirstUse;
 use crate::outbox_sqs::SqsOutbox;
 use crate::secrets::{Secret, SecretLocation, SecretsManager};
@@ -108,6 +109,12 @@ impl Aws {
         let aws = self.clone();
         let client = OnFirstUse::new(move || client!(aws, aws_sdk_sqs));
         SqsOutbox::new(client, stack.queues.clone()).telling(stack.events.clone())
+    }
+
+    /// A bus, by its ARN.
+    pub fn event_bus(&self, arn: String) -> EventBridgeBus {
+        let aws = self.clone();
+        EventBridgeBus::new(OnFirstUse::new(move || client!(aws, aws_sdk_eventbridge)), arn)
     }
 
     pub fn wait_executions(&self, state_machine_arn: String, stack: &StackConfig) -> SfnWaits {

@@ -66,7 +66,7 @@ impl QueueUrls {
     }
 }
 
-/// A queue that is not the stack's own, as its ARN names it.
+/// A queue as its ARN names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueArn {
     name: String,
@@ -85,6 +85,11 @@ impl QueueArn {
         whole.then(|| Self { name: (*name).to_owned(), account: (*account).to_owned() })
     }
 
+    /// Whether an event source is this queue, by the last part of its ARN.
+    pub fn is_source(&self, arn: &str) -> bool {
+        arn.rsplit(':').next() == Some(self.name.as_str())
+    }
+
     /// Its URL, derived from the URL of one of the stack's queues: both are in one region, so only account and name differ. Requesting it
     /// from SQS would need a permission from the other account.
     fn url_beside(&self, own: &str) -> String {
@@ -97,13 +102,15 @@ impl QueueArn {
 pub struct SqsOutbox {
     client: OnFirstUse<Client>,
     urls: QueueUrls,
-    /// The URL of the producers' queue of events.
+    /// The URL of the queue where events are announced.
     events: Option<String>,
+    /// The URL of the producers' queue of events, where events are relayed to it.
+    producers_events: Option<String>,
 }
 
 impl SqsOutbox {
     pub fn new(client: impl Into<OnFirstUse<Client>>, urls: QueueUrls) -> Self {
-        Self { client: client.into(), urls, events: None }
+        Self { client: client.into(), urls, events: None, producers_events: None }
     }
 
     /// With this queue of events.
@@ -113,14 +120,21 @@ impl SqsOutbox {
         self
     }
 
+    /// With this queue of the producers', to which events are relayed.
+    #[must_use]
+    pub fn relaying_to(mut self, producers_events: Option<&QueueArn>) -> Self {
+        self.producers_events = producers_events.map(|queue| queue.url_beside(&self.urls.ingest));
+        self
+    }
+
     fn url_of(&self, queue: Queue) -> Result<&str, PortError> {
         match queue {
             Queue::Ingest(lane) => Ok(self.urls.source(lane, QueueKind::Ingest)),
             Queue::Retry(lane) => Ok(self.urls.retry_of(lane)),
             Queue::DeadLetters => Ok(&self.urls.dead_letters),
-            Queue::Events => {
-                let url = self.events.as_deref();
-                url.ok_or_else(|| aws_error::of_code(SEND, "NoQueueOfEvents"))
+            Queue::Events | Queue::ProducersEvents => {
+                let url = if queue == Queue::Events { &self.events } else { &self.producers_events };
+                url.as_deref().ok_or_else(|| aws_error::of_code(SEND, "NoQueueOfEvents"))
             }
         }
     }

@@ -188,16 +188,19 @@ pub(crate) fn status(outcome: &Outcome) -> Option<u16> {
 }
 
 /// A client of an SQS that listens at that port; it retries nothing.
-pub(crate) fn sqs_at(port: u16) -> aws_sdk_sqs::Client {
-    let sdk = SdkConfig::builder()
+pub(crate) fn sdk_at(port: u16) -> SdkConfig {
+    SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("eu-central-1"))
         .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
         .endpoint_url(format!("http://127.0.0.1:{port}"))
         .http_client(http_client(None).expect("a client"))
         .retry_config(RetryConfig::disabled())
-        .build();
-    aws_sdk_sqs::Client::new(&sdk)
+        .build()
+}
+
+pub(crate) fn sqs_at(port: u16) -> aws_sdk_sqs::Client {
+    aws_sdk_sqs::Client::new(&sdk_at(port))
 }
 
 /// Answers all requests of one connection.

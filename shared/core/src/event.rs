@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::ack::AckEvent;
 use crate::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use crate::ledger;
-use crate::message::ProducerRef;
+use crate::message::{Message, ProducerRef, To};
 use crate::queue::{Outgoing, Queue};
 use crate::reason::Reason;
 use crate::route::DelaySeconds;
@@ -22,7 +22,7 @@ pub const VERSION: u64 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The end of a delivery. `sent` means that the push service accepted it; acknowledgements are events of their own.
-    Delivery(ledger::State),
+    Delivery(End),
     Acknowledged(AckEvent),
     Pruned,
     /// A subscription was switched off: its endpoint went with an unusual number of others, and an operator decides.
@@ -38,13 +38,26 @@ pub enum State {
 impl State {
     pub const fn label(self) -> &'static str {
         match self {
-            Self::Delivery(state) => state.label(),
+            Self::Delivery(End(state)) => state.label(),
             Self::Acknowledged(event) => event.label(),
             Self::Pruned => "pruned",
             Self::Quarantined => "quarantined",
             Self::Disabled => "disabled",
             Self::Suspect => "suspect",
             Self::Verified => "verified",
+        }
+    }
+}
+
+/// The end of a delivery that its producer sent. That of a callback is none: it would be announced by an event about an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct End(ledger::State);
+
+impl End {
+    pub const fn of(message: &Message, state: ledger::State) -> Option<Self> {
+        match message.to {
+            To::Callback(_) => None,
+            To::Subscription(_) | To::WebPush(_) | To::Webhook(_) | To::Audience(_) => Some(Self(state)),
         }
     }
 }
@@ -125,7 +138,7 @@ mod tests {
     #[test]
     fn every_field_is_always_present() {
         let at = time("2026-11-21T10:00:00Z");
-        let (failed, gone) = (State::Delivery(ledger::State::Failed), Some(Reason::Gone));
+        let (failed, gone) = (State::Delivery(End(ledger::State::Failed)), Some(Reason::Gone));
         let of_delivery = Event {
             tags: MessageTags::from_text("eu order").expect("two tags"),
             traceparent: Traceparent::parse(TRACEPARENT),

@@ -53,6 +53,7 @@ pub mod rank;
 pub mod rate;
 pub mod reason;
 pub mod recipient;
+pub mod relay;
 pub mod replay;
 pub mod retry_after;
 pub mod route;

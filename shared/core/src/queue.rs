@@ -14,8 +14,10 @@ pub enum Queue {
     Ingest(Lane),
     Retry(Lane),
     DeadLetters,
-    /// The producers' own queue of events, where they have one.
+    /// Where events are announced: the producers' own queue, or the stack's own, from which they are relayed.
     Events,
+    /// The producers' own queue of events, where events are relayed to it.
+    ProducersEvents,
 }
 
 #[derive(Clone, PartialEq, Eq)]

@@ -82,8 +82,7 @@ pub fn replay(
     let (message, travel) = read(reference, stored.body).ok_or(nothing)?;
     // A body that no worker could parse has no channel, and is kept for a day whatever its TTL.
     let labelled = Channel::from_label(&reference.channel);
-    let of_recipient = || message.to.recipient().map(|to| to.channel());
-    let channel = labelled.or_else(of_recipient).unwrap_or(Channel::WebPush);
+    let channel = labelled.or(message.to.channel()).unwrap_or(Channel::WebPush);
     if is_absent {
         // Only a TTL can restart. All other bodies are absent after their time.
         let ends_with_its_ttl =

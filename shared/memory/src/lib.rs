@@ -76,6 +76,8 @@ impl cleanup::Ports for Memory {
     type Clock = Self;
     type Telemetry = Self;
     type Outbox = Self;
+    type EventBus = Self;
+    type Callbacks = Self;
     type Ledger = Self;
     type Policies = Self;
     type Subscriptions = Self;
@@ -113,6 +115,7 @@ pub fn cleanup_settings() -> cleanup::Settings {
         suspect_apart: suspicion::APART,
         late_after: cleanup::LATE_AFTER,
         stale_after: None,
+        relay: cleanup::Relay::default(),
     }
 }
 
@@ -176,6 +179,8 @@ impl Memory {
             clock: memory(),
             telemetry: memory(),
             outbox: memory(),
+            event_bus: memory(),
+            callbacks: memory(),
             ledger: memory(),
             policies: memory(),
             subscriptions: memory(),

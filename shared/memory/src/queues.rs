@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
+use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::relay::BusEvent;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{DeadLetterBodies, DeadLetterStore, Outbox, PortError, Receipt};
+use redial_engine::ports::{
+    Callbacks, DeadLetterBodies, DeadLetterStore, EventBus, Outbox, PortError, Receipt,
+};
 
 use super::items::{fits, parts};
 use super::{Memory, State};
@@ -21,7 +25,7 @@ impl Outbox for Memory {
         let sent = self.effect_on_each("send", messages, |state, message| {
             assert!(message.delay.get() <= 900);
             assert!(message.body.len() <= 1_048_576, "SQS takes 1 MiB at the most");
-            if message.queue == Queue::Events && state.is_out("events") {
+            if matches!(message.queue, Queue::Events | Queue::ProducersEvents) && state.is_out("events") {
                 return Err(PortError { operation: "events", code: "Outage".to_owned(), throttled: false });
             }
             state.outbox.push(message);
@@ -32,6 +36,23 @@ impl Outbox for Memory {
 
     async fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) {
         let _ = self.effect("come_back_after", |state| state.come_back.extend(receipts)).await;
+    }
+}
+
+impl EventBus for Memory {
+    async fn put(&self, events: Vec<BusEvent>) -> Vec<Result<(), PortError>> {
+        assert!(!events.is_empty(), "an empty call is an error of EventBridge's");
+        self.effect_on_each("put_events", events, |state, event| state.bus.push(event)).await
+    }
+}
+
+impl Callbacks for Memory {
+    async fn of(
+        &self,
+        tenants: Vec<Tenant>,
+        _now: Timestamp,
+    ) -> Vec<Result<Option<SubscriptionId>, PortError>> {
+        self.effect_on_each("callbacks", tenants, |state, tenant| state.callbacks.get(&tenant).cloned()).await
     }
 }
 

@@ -24,6 +24,7 @@ use redial_core::queue::Outgoing;
 use redial_core::quota::{Exceeded, Limit, Quota};
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
+use redial_core::relay::BusEvent;
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
 use redial_core::traceparent::{SpanId, Traceparent};
@@ -183,6 +184,10 @@ pub struct State {
     pub part_expiries: BTreeMap<(RunKey, u8), Timestamp>,
     /// Whether producers listen to events.
     pub has_events: bool,
+    /// What was put on the bus of events.
+    pub bus: Vec<BusEvent>,
+    /// The subscriptions that tenants' events are posted to.
+    pub callbacks: BTreeMap<Tenant, SubscriptionId>,
     pub outbox: Vec<Outgoing>,
     /// Messages that come back, and after how many seconds.
     pub come_back: Vec<(Receipt, u32)>,

@@ -27,16 +27,18 @@ pub enum Source {
     Retry(Lane),
     DeadLetters,
     Quarantine,
+    Events,
 }
 
 impl Source {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Ingest(Lane::Transactional),
         Self::Ingest(Lane::Bulk),
         Self::Retry(Lane::Transactional),
         Self::Retry(Lane::Bulk),
         Self::DeadLetters,
         Self::Quarantine,
+        Self::Events,
     ];
 
     pub fn of(kind: QueueKind, lane: Lane) -> Self {
@@ -51,7 +53,7 @@ impl Source {
         match self {
             Self::Ingest(lane) => Some((QueueKind::Ingest, lane)),
             Self::Retry(lane) => Some((QueueKind::Retry, lane)),
-            Self::DeadLetters | Self::Quarantine => None,
+            Self::DeadLetters | Self::Quarantine | Self::Events => None,
         }
     }
 }

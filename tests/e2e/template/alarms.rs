@@ -137,10 +137,16 @@ fn an_expression_uses_metrics_of_its_alarm_and_has_one_result() {
 fn the_basic_alarms_watch_functions_queues_dead_letters_breakers_and_waits() {
     let of =
         |condition| alarms().into_iter().filter(move |alarm| alarm.value("Condition") == Some(condition));
-    let (basic, all): (Vec<_>, Vec<_>) = (of("HasAlarms").collect(), of("HasAllAlarms").collect());
-    assert_eq!(basic.len() + all.len(), alarms().len(), "each has one of the two conditions");
+    let (mut basic, mut all): (Vec<_>, Vec<_>) = (of("HasAlarms").collect(), of("HasAllAlarms").collect());
+    // Of a queue that a stack has only where it relays events.
+    basic.extend(of("HasRelayAlarms"));
+    all.extend(of("HasAllRelayAlarms"));
+    assert_eq!(basic.len() + all.len(), alarms().len(), "each has one of these conditions");
     assert!(TEMPLATE.contains("  HasAlarms: !Not [!Equals [!Ref Alarms, none]]\n"));
     assert!(TEMPLATE.contains("  HasAllAlarms: !Equals [!Ref Alarms, full]\n"));
+    for (with, of) in [("HasRelayAlarms", "HasAlarms"), ("HasAllRelayAlarms", "HasAllAlarms")] {
+        assert!(TEMPLATE.contains(&format!("  {with}: !And [!Condition RelaysEvents, !Condition {of}]\n")));
+    }
     assert_eq!(parameter("Alarms").value("AllowedValues"), Some("[full, basic, none]"));
 
     let watched: Vec<Series> = basic.iter().flat_map(series).collect();

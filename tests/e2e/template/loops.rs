@@ -62,6 +62,11 @@ fn graph(without: Option<&str>) -> Graph<'static> {
             graph.entry(queue).or_default().insert(function.name);
         }
     }
+    for mapping in resources("AWS::Lambda::EventSourceMapping") {
+        let of =
+            |property| mapping.value(property).and_then(|value| named(value).next()).expect("a resource");
+        graph.entry(of("EventSourceArn")).or_default().insert(of("FunctionName"));
+    }
     graph.retain(|name, _| Some(*name) != without);
     graph
 }
@@ -106,6 +111,10 @@ fn the_loops_are_found_from_mappings_policies_and_redrives() {
     assert!(all["RetryQueue"].contains("QuarantineQueue") && all["WaitStateMachine"].contains("RetryQueue"));
     assert!(all["DispatchFunction"].contains("WaitStateMachine"));
     assert!(all["IngestFunction"].contains("IngestQueue"));
+    assert!(
+        all["DispatchFunction"].contains("EventsRelayQueue")
+            && all["EventsRelayQueue"].contains("CleanupFunction")
+    );
     // Without dispatch nothing leads back to cleanup but a message that redrive brings there.
     assert_eq!(functions_in_loops(&graph(Some("DispatchFunction"))), BTreeSet::from(["CleanupFunction"]));
     let looping = functions_in_loops(&graph(Some("RetryQueue")));

@@ -40,7 +40,7 @@ fn every_source_queue_redrives_to_quarantine_after_twenty_and_expires_before_it(
         resources("AWS::SQS::Queue").into_iter().partition(|it| it.value("RedrivePolicy").is_none());
     let names = |queues: &[Block<'static>]| queues.iter().map(|it| it.name).collect::<Vec<_>>();
     assert_eq!(names(&sources), ["IngestQueue", "BulkQueue", "RetryQueue", "RetryBulkQueue"]);
-    assert_eq!(names(&ends), ["DeadLetterQueue", "QuarantineQueue"]);
+    assert_eq!(names(&ends), ["DeadLetterQueue", "QuarantineQueue", "EventsRelayQueue"]);
     for source in &sources {
         let redrive = source.value("RedrivePolicy").unwrap_or_default();
         assert!(redrive.contains("!GetAtt QuarantineQueue.Arn"), "{}: {redrive}", source.name);
@@ -76,6 +76,18 @@ fn a_claim_outlives_the_function_and_visibility_is_six_time_outs() {
 #[test]
 fn every_mapping_reports_failures_and_bounds_its_batches_and_concurrency() {
     let mut queues = Vec::new();
+    for mapping in resources("AWS::Lambda::EventSourceMapping") {
+        assert_eq!(mapping.value("BatchSize"), Some("10"), "{}", mapping.name);
+        assert_eq!(mapping.value("MaximumBatchingWindowInSeconds"), Some("1"), "{}", mapping.name);
+        assert_eq!(mapping.value("FunctionResponseTypes"), Some("[ReportBatchItemFailures]"));
+        assert!(mapping.value("ScalingConfig").is_some_and(|it| it.contains("MaximumConcurrency")));
+        let queue = mapping.value("EventSourceArn").unwrap_or_default();
+        let of = queue.trim_start_matches("!GetAtt ").trim_end_matches(".Arn");
+        let of = resources("AWS::SQS::Queue").into_iter().find(|it| it.name == of).expect("a queue");
+        assert_eq!(mapping.value("Condition"), of.value("Condition"), "{}", mapping.name);
+        queues.push(mapping.lines.iter().find_map(|line| line.trim().strip_prefix("EventSourceArn: ")));
+    }
+    let mut queues: Vec<&str> = queues.into_iter().flatten().collect();
     for function in resources("AWS::Serverless::Function") {
         for event in Block::all(&function.lines, 8).iter().filter(|it| it.value("Type") == Some("SQS")) {
             let name = format!("{} of {}", event.name, function.name);
@@ -87,7 +99,8 @@ fn every_mapping_reports_failures_and_bounds_its_batches_and_concurrency() {
             assert_eq!(event.value("FunctionResponseTypes"), Some("[ReportBatchItemFailures]"), "{name}");
             let scaling = event.value("ScalingConfig").unwrap_or_default();
             assert!(scaling.contains("MaximumConcurrency"), "{name}");
-            queues.push(event.value("Queue").unwrap_or_default());
+            let queue = event.lines.iter().find_map(|line| line.trim().strip_prefix("Queue: "));
+            queues.push(queue.unwrap_or_default());
         }
     }
     let bounds = ["Default", "MinValue", "MaxValue"];

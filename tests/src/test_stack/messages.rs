@@ -113,16 +113,20 @@ impl TestStack {
 
     /// Takes what lies on the queue of events.
     pub async fn take_events(&self) -> Vec<Value> {
-        let url = self.queues().events.as_deref().expect("the stack has a queue of events");
-        let mut events = Vec::new();
+        self.take(self.queues().events.as_deref().expect("the stack has a queue of events")).await
+    }
+
+    /// Takes what lies on a queue, which is JSON.
+    pub async fn take(&self, url: &str) -> Vec<Value> {
+        let mut taken = Vec::new();
         loop {
             let received = self.sqs.receive_message().queue_url(url).max_number_of_messages(10).send().await;
             let messages = received.expect("SQS answers").messages.unwrap_or_default();
             if messages.is_empty() {
-                return events;
+                return taken;
             }
             for message in messages {
-                events.push(parsed(message.body().expect("a body")));
+                taken.push(parsed(message.body().expect("a body")));
                 let handle = message.receipt_handle().expect("a handle");
                 let deleted = self.sqs.delete_message().queue_url(url).receipt_handle(handle).send().await;
                 deleted.expect("it is deleted");

@@ -4,6 +4,7 @@
 
 mod acks;
 mod audiences;
+mod callbacks;
 mod cancel;
 mod send;
 mod status;

@@ -22,6 +22,7 @@ use self::reader::Reader;
 pub use self::reader::{ConfigError, StackConfig, Tables};
 use crate::egress::{EgressAllow, ExtraRoots};
 use crate::otlp::Collector;
+use crate::outbox_sqs::QueueArn;
 use crate::secrets::SecretLocation;
 use crate::success_logs::SuccessLogs;
 use crate::vapid::{VapidKeys, VapidSubject};
@@ -105,6 +106,12 @@ pub struct CleanupConfig {
     pub suspect_apart: Duration,
     /// For how long nothing may be heard of a browser's subscription before it is removed; `None` for any time.
     pub stale_after: Option<Duration>,
+    /// The producers' queue of events, where events are relayed to it.
+    pub producers_events: Option<QueueArn>,
+    /// The ARN of the bus that events are relayed to.
+    pub event_bus: Option<String>,
+    /// Whether events are posted to the webhooks that tenants have set for them.
+    pub callbacks: bool,
 }
 
 pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfig, ConfigError> {
@@ -181,6 +188,9 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
             switched_off_after: read.switched_off_after(),
             suspect_apart: read.seconds("SUSPECT_APART_SECONDS", suspicion::APART, 1, 86_400),
             stale_after: read.stale_after(),
+            producers_events: read.queue_arn("PRODUCERS_EVENTS_QUEUE_ARN"),
+            event_bus: read.event_bus(),
+            callbacks: read.switch("CALLBACKS", false),
         })
     })
 }

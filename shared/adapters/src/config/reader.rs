@@ -41,7 +41,7 @@ pub struct StackConfig {
     /// The stack's name: the dimension of its metrics.
     pub stack: String,
     pub queues: QueueUrls,
-    /// The producers' queue of events.
+    /// Where events are announced: the producers' queue, or the stack's own, from which they are relayed.
     pub events: Option<QueueArn>,
     pub tables: Tables,
     /// The key that endpoints are hashed with.
@@ -249,13 +249,21 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         self.secret("TOKEN_KEY", "TOKEN_KEY_SECRET_ID", token_keys)
     }
 
-    fn events(&mut self) -> Option<QueueArn> {
-        let arn = self.optional("EVENTS_QUEUE_ARN")?;
+    pub(super) fn queue_arn(&mut self, name: &str) -> Option<QueueArn> {
+        let arn = self.optional(name)?;
         let queue = QueueArn::parse(&arn);
         if queue.is_none() {
-            self.problem("EVENTS_QUEUE_ARN is not the ARN of a standard SQS queue");
+            self.problem(format!("{name} is not the ARN of a standard SQS queue"));
         }
         queue
+    }
+
+    pub(super) fn event_bus(&mut self) -> Option<String> {
+        let arn = self.optional("EVENT_BUS_ARN")?;
+        if !(arn.starts_with("arn:") && arn.contains(":events:") && arn.contains(":event-bus/")) {
+            self.problem("EVENT_BUS_ARN is not the ARN of an EventBridge bus");
+        }
+        Some(arn)
     }
 
     pub(super) fn stack(&mut self) -> StackConfig {
@@ -269,7 +277,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                 retry_bulk: self.queue("RETRY_BULK_QUEUE_URL"),
                 dead_letters: self.queue("DLQ_URL"),
             },
-            events: self.events(),
+            events: self.queue_arn("EVENTS_QUEUE_ARN"),
             tables: Tables {
                 deliveries: self.required("DELIVERIES_TABLE", A_TABLE),
                 subscriptions: self.required("SUBSCRIPTIONS_TABLE", A_TABLE),

@@ -198,3 +198,21 @@ fn the_http_api_needs_no_private_vapid_key_and_no_webhook_key() {
     has_all(read(&others), &["VAPID_SECRET_ID", "WEBHOOK_KEY_SECRET_ID"]);
     has_all(ingest(from(&with(&[("TOKEN_KEY", "")]))), &["TOKEN_KEY or TOKEN_KEY_SECRET_ID is missing"]);
 }
+
+#[test]
+fn events_are_relayed_to_the_queue_and_the_bus_that_cleanup_is_given() {
+    let read = |changes: &[(&'static str, &'static str)]| cleanup(from(&with(changes)));
+    let (queue, bus) = (
+        "arn:aws:sqs:eu-central-1:123456789012:app",
+        "arn:aws:events:eu-central-1:123456789012:event-bus/app",
+    );
+    let config = read(&[("PRODUCERS_EVENTS_QUEUE_ARN", queue), ("EVENT_BUS_ARN", bus)]).expect("valid");
+    assert_eq!(config.event_bus.as_deref(), Some(bus));
+    assert!(config.producers_events.is_some_and(|own| own.is_source(queue)));
+    let none = read(&[("EVENT_BUS_ARN", " ")]).expect("valid");
+    assert_eq!((none.event_bus, none.producers_events, none.callbacks), (None, None, false));
+    assert!(read(&[("CALLBACKS", "on")]).expect("valid").callbacks);
+    let bad =
+        [("PRODUCERS_EVENTS_QUEUE_ARN", "s3cret"), ("EVENT_BUS_ARN", "s3cret"), ("CALLBACKS", "s3cret")];
+    has_all(read(&bad), &bad.map(|(name, _)| name));
+}

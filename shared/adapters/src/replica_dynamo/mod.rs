@@ -115,7 +115,7 @@ impl DynamoReplica {
             Kind::Subscription => return self.subscriptions.take(&row.item, now).await,
             Kind::ApiKey => self.access.take_key(&row.item).await?,
             Kind::Principal => self.access.take_principal(&row.item, now).await?,
-            Kind::Policies | Kind::Limit | Kind::Quota => {
+            Kind::Policies | Kind::Limit | Kind::Quota | Kind::Callback => {
                 self.put_unless(&row.item, |ours| *ours == row.item).await?
             }
             Kind::ErasedRef => {

@@ -15,6 +15,8 @@ redial_core::labels! {
         Policies = "policies",
         Limit = "limit",
         Quota = "quota",
+        /// The webhook that a tenant's events are posted to.
+        Callback = "callback",
         /// Or a grant of an AWS principal.
         ApiKey = "api_key",
         /// Which grant a principal has.
@@ -77,6 +79,7 @@ fn kind(pk: &str, sk: Option<&str>) -> Option<Kind> {
     match (pk, sk) {
         ("limits", _) => Some(Kind::Limit),
         ("quotas", _) => Some(Kind::Quota),
+        ("callbacks", _) => Some(Kind::Callback),
         (_, "policies") if pk.starts_with("tenant#") => Some(Kind::Policies),
         (_, "key") if pk.starts_with("access#iam#") => Some(Kind::Principal),
         (_, "key") if pk.starts_with("access#") => Some(Kind::ApiKey),
@@ -126,6 +129,7 @@ mod tests {
         for (pk, sk, expected) in [
             ("limits", "tenant#acme", Some(Kind::Limit)),
             ("quotas", "acme", Some(Kind::Quota)),
+            ("callbacks", "acme", Some(Kind::Callback)),
             ("tenant#acme", "policies", Some(Kind::Policies)),
             ("tenant#acme", "subscriptions#03", None),
             ("access#4Xb0m2Qp9Lk7", "key", Some(Kind::ApiKey)),

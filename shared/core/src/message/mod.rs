@@ -151,6 +151,7 @@ impl Message {
             To::WebPush(target) => ("web_push", target.endpoint.expose().as_str()),
             To::Webhook(endpoint) => ("webhook", endpoint.expose().as_str()),
             To::Audience(audience) => ("audience", audience.tag.as_str()),
+            To::Callback(id) => ("callback", id.as_str()),
         };
         let content = [kind.as_bytes(), recipient.as_bytes(), self.payload.expose()];
         keys.fingerprint(&content.join(&0))

@@ -99,7 +99,7 @@ impl Reader<'_> {
     ) -> Option<(Message, Travel)> {
         object.optional("v", A_VERSION, |raw| shape::unsigned(raw).filter(|version| *version == VERSION));
         let (id, id_source) = self.id(&mut object);
-        let to = To::take(&mut object);
+        let to = To::take(&mut object, self.kind == QueueKind::Retry);
         let notification = notification(&mut object, to.as_ref());
         let payload = payload(&mut object, notification.as_ref());
         let short = "a string of at most 128 bytes";

@@ -1,6 +1,7 @@
 //! Where a message goes: `to`, as the producer writes it.
 
 use crate::audience::Audience;
+use crate::channel::Channel;
 use crate::endpoint::Endpoint;
 use crate::identity::{ID_FORM, SubscriptionId};
 use crate::push_target::{PushFields, PushTarget};
@@ -17,22 +18,34 @@ pub enum To {
     WebPush(PushTarget),
     Webhook(Endpoint),
     Audience(Audience),
+    /// The stored webhook that an event of its tenant is posted to. Redial alone writes it.
+    Callback(SubscriptionId),
 }
 
 impl To {
     pub const fn subscription(&self) -> Option<&SubscriptionId> {
-        if let Self::Subscription(id) = self { Some(id) } else { None }
+        if let Self::Subscription(id) | Self::Callback(id) = self { Some(id) } else { None }
+    }
+
+    /// `None` where a stored subscription decides.
+    pub const fn channel(&self) -> Option<Channel> {
+        match self {
+            Self::Subscription(_) => None,
+            Self::WebPush(_) | Self::Audience(_) => Some(Channel::WebPush),
+            Self::Webhook(_) | Self::Callback(_) => Some(Channel::Webhook),
+        }
     }
 
     pub fn recipient(&self) -> Option<Recipient> {
         match self {
-            Self::Subscription(_) | Self::Audience(_) => None,
+            Self::Subscription(_) | Self::Audience(_) | Self::Callback(_) => None,
             Self::WebPush(target) => Some(Recipient::WebPush(target.clone())),
             Self::Webhook(endpoint) => Some(Recipient::Webhook(WebhookTarget::at(endpoint.clone()))),
         }
     }
 
-    pub(super) fn take(object: &mut Object<'_>) -> Option<Self> {
+    /// `is_internal`: whether it comes from a queue where producers do not write.
+    pub(super) fn take(object: &mut Object<'_>, is_internal: bool) -> Option<Self> {
         const EXPECTED: &str = r#"one of {"subscription": ID}, {"web_push": {"endpoint", "keys"}}, {"webhook": {"url"}} and {"audience": {"tag"}}"#;
         let raw = object.raw("to");
         let Some(mut to) = object.object("to") else {
@@ -42,7 +55,8 @@ impl To {
             return None;
         };
         let kinds = ["subscription", "web_push", "webhook", "audience"];
-        let present: Vec<&str> = kinds.into_iter().filter(|kind| to.raw(kind).is_some()).collect();
+        let kinds = kinds.into_iter().chain(is_internal.then_some("callback"));
+        let present: Vec<&str> = kinds.filter(|kind| to.raw(kind).is_some()).collect();
         let found = match present.as_slice() {
             ["subscription"] => {
                 to.required("subscription", ID_FORM, text(SubscriptionId::parse)).map(To::Subscription)
@@ -50,6 +64,7 @@ impl To {
             ["web_push"] => to.object("web_push").and_then(push_target).map(To::WebPush),
             ["webhook"] => to.object("webhook").and_then(webhook_url).map(To::Webhook),
             ["audience"] => to.object("audience").and_then(audience).map(To::Audience),
+            ["callback"] => to.required("callback", ID_FORM, text(SubscriptionId::parse)).map(To::Callback),
             _ => {
                 object.refuse("to", EXPECTED, raw);
                 None

@@ -1,17 +1,18 @@
 //! What happens after a delivery has ended: dead letters are described, endpoints are verified and removed, waits that
-//! were forgotten are ended, expired bodies are deleted.
+//! were forgotten are ended, expired bodies are deleted, events are relayed.
 //!
 //! Everything here may run twice, and late: each step is idempotent by its key, and no delivery waits for it.
 
 mod quarantine;
 mod recorded;
 mod references;
+mod relay;
 mod sweep;
 mod walk;
 mod worker;
 
 pub use sweep::{Sweep, Swept};
-pub use worker::{LATE_AFTER, Ports, QueueMessage, Settings, Worker};
+pub use worker::{LATE_AFTER, Ports, QueueMessage, Relay, Settings, Worker};
 
 use std::panic::AssertUnwindSafe;
 

@@ -17,7 +17,7 @@ use redial_core::channel::Channel;
 use redial_core::dead_letter::{self, DeadLetterBody, DeadLetterKey, Kind, Reference, UNPARSED_BODY_KEPT};
 use redial_core::endpoint::EndpointHash;
 use redial_core::erasure::Subject;
-use redial_core::event::{self, Event};
+use redial_core::event::{self, End, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Entry, Fence, Judgement, State, claim, judge};
@@ -148,7 +148,9 @@ impl<P: Ports> Worker<P> {
         let has_failed = |entry: &Entry| entry.turn == travel.turn && entry.state == State::Failed;
         let event = match entry.filter(has_failed) {
             Some(entry) => end_as_recorded(message, &entry),
-            None => Event { reason: Some(Reason::Poison), ..end_of(message, State::Failed, now) },
+            None => {
+                end_of(message, State::Failed, now).map(|end| Event { reason: Some(Reason::Poison), ..end })
+            }
         };
         self.announce(event).await
     }
@@ -235,13 +237,13 @@ impl<P: Ports> Worker<P> {
 
     /// The channel and what was agreed with the receiver: whether the body has a TTL and how long it is kept depend on them.
     pub(super) async fn destination(&self, message: &Message) -> Result<(Channel, Terms), PortError> {
+        let channel = message.to.channel().unwrap_or(Channel::WebPush);
         let Some(id) = message.to.subscription().cloned() else {
-            let channel = message.to.recipient().map_or(Channel::WebPush, |to| to.channel());
             return Ok((channel, Terms::default()));
         };
         let key = SubscriptionKey { tenant: message.tenant.clone(), id };
         let subscription = self.subscriptions.get(&key).await?;
-        Ok(subscription.map_or((Channel::WebPush, Terms::default()), |it| (it.recipient.channel(), it.terms)))
+        Ok(subscription.map_or((channel, Terms::default()), |it| (it.recipient.channel(), it.terms)))
     }
 }
 
@@ -267,19 +269,21 @@ fn ask_to_end(
     }
 }
 
-fn end_of(message: &Message, state: State, at: Timestamp) -> Event {
-    Event {
+/// The event of an end; `None` where it is not announced.
+fn end_of(message: &Message, state: State, at: Timestamp) -> Option<Event> {
+    let end = End::of(message, state)?;
+    Some(Event {
         producer_ref: message.producer_ref.clone(),
         subscription: message.to.subscription().cloned(),
         tags: message.tags.clone(),
         traceparent: message.traceparent,
-        ..Event::of_delivery(&message.key(), event::State::Delivery(state), at)
-    }
+        ..Event::of_delivery(&message.key(), event::State::Delivery(end), at)
+    })
 }
 
-pub(super) fn end_as_recorded(message: &Message, entry: &Entry) -> Event {
+pub(super) fn end_as_recorded(message: &Message, entry: &Entry) -> Option<Event> {
     let (reason, status) = (entry.reason, entry.status);
-    Event { reason, status, ..end_of(message, entry.state, entry.updated_at) }
+    Some(Event { reason, status, ..end_of(message, entry.state, entry.updated_at)? })
 }
 
 /// Whether the delivery needs this message no more: it has gone on to another turn, or was cancelled, or has ended in this one with nothing

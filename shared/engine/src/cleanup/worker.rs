@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::ports::{
-    Audiences, Clock, DeadLetterBodies, DeadLetterStore, Erasures, Ledger, LedgerReader, LineRegistry,
-    Outbox, Parking, Policies, PortError, SubscriptionHealth, SubscriptionWalk, Telemetry, WaitRegistry,
+    Audiences, Callbacks, Clock, DeadLetterBodies, DeadLetterStore, Erasures, EventBus, Ledger, LedgerReader,
+    LineRegistry, Outbox, Parking, Policies, PortError, SubscriptionHealth, SubscriptionWalk, Telemetry,
+    WaitRegistry,
 };
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
@@ -29,9 +30,20 @@ pub struct Settings {
     pub stale_after: Option<Duration>,
     /// How late a bucket of waits may be before the sweep releases it.
     pub late_after: Duration,
+    pub relay: Relay,
 }
 
-/// A message of one of the two queues that cleanup drains.
+/// The targets of the events that come by the stack's own queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Relay {
+    /// Whether producers have a queue of events.
+    pub to_queue: bool,
+    pub to_bus: bool,
+    /// Whether they are posted to the webhooks that tenants have set for them.
+    pub to_callbacks: bool,
+}
+
+/// A message of one of the queues that cleanup drains.
 #[derive(Clone, Debug)]
 pub struct QueueMessage {
     pub message_id: String,
@@ -46,6 +58,8 @@ pub trait Ports {
     type Clock: Clock;
     type Telemetry: Telemetry;
     type Outbox: Outbox;
+    type EventBus: EventBus;
+    type Callbacks: Callbacks;
     type Ledger: Ledger + LedgerReader;
     type Policies: Policies;
     type Subscriptions: SubscriptionHealth + SubscriptionWalk + Erasures;
@@ -62,6 +76,8 @@ pub struct Worker<P: Ports> {
     pub clock: P::Clock,
     pub telemetry: P::Telemetry,
     pub outbox: P::Outbox,
+    pub event_bus: P::EventBus,
+    pub callbacks: P::Callbacks,
     pub ledger: P::Ledger,
     pub policies: P::Policies,
     pub subscriptions: P::Subscriptions,
@@ -76,8 +92,11 @@ impl<P: Ports> Worker<P> {
         self.outbox.send(vec![message]).await.into_iter().collect()
     }
 
-    /// Sends an event, where there is a queue for events.
-    pub(super) async fn announce(&self, event: Event) -> Result<(), PortError> {
-        if self.outbox.has_events() { self.send(event.outgoing()).await } else { Ok(()) }
+    /// Sends an event, if there is one, where there is a queue for events.
+    pub(super) async fn announce(&self, event: impl Into<Option<Event>>) -> Result<(), PortError> {
+        match event.into().filter(|_| self.outbox.has_events()) {
+            Some(event) => self.send(event.outgoing()).await,
+            None => Ok(()),
+        }
     }
 }

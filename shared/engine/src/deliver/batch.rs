@@ -18,7 +18,6 @@ use redial_core::page::PageMessage;
 use redial_core::policy::TenantPolicies;
 use redial_core::protection::patience::Patience;
 use redial_core::reason::Reason;
-use redial_core::recipient::Recipient;
 use redial_core::setback::Setback;
 use redial_core::subscription::Terms;
 use redial_core::time::Timestamp;
@@ -215,7 +214,7 @@ pub(super) fn job(
     let target = message.to.recipient().map(Box::new).ok_or(Reason::SubscriptionUnknown);
     let recipient = target.as_deref().ok();
     let endpoint_hash = recipient.map(|recipient| keys.endpoint(recipient.endpoint()));
-    let channel = recipient.map_or(Channel::WebPush, Recipient::channel);
+    let channel = message.to.channel().unwrap_or(Channel::WebPush);
     let terms = Terms::default();
     let stored = TenantPolicies::default();
     let chosen = message.circumstances(channel, &terms, &stored).choose();

@@ -3,7 +3,7 @@
 use super::acknowledgements::Acknowledgements;
 use super::planned::Planned;
 use super::worker::{Ports, Worker};
-use redial_core::event::{Event, State};
+use redial_core::event::{End, Event, State};
 use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
 
@@ -16,16 +16,18 @@ pub(super) fn of_ends(ready: &[Planned]) -> Vec<(usize, Outgoing)> {
         if !state.is_terminal() {
             continue;
         }
-        let event = Event {
-            producer_ref: job.message.producer_ref.clone(),
-            subscription: job.message.to.subscription().cloned(),
-            tags: job.message.tags.clone(),
-            traceparent: job.message.traceparent,
-            reason: plan.reason(),
-            status: facts.status,
-            ..Event::of_delivery(&job.message.key(), State::Delivery(state), *at)
-        };
-        events.push((job.place, event.outgoing()));
+        events.extend(End::of(&job.message, state).map(|end| {
+            let event = Event {
+                producer_ref: job.message.producer_ref.clone(),
+                subscription: job.message.to.subscription().cloned(),
+                tags: job.message.tags.clone(),
+                traceparent: job.message.traceparent,
+                reason: plan.reason(),
+                status: facts.status,
+                ..Event::of_delivery(&job.message.key(), State::Delivery(end), *at)
+            };
+            (job.place, event.outgoing())
+        }));
         // Cleanup announces the end of a push subscription when it has confirmed it.
         // A webhook's may be off already, by a worker that died. Whether it leads elsewhere by now was checked when it was resolved.
         let leads_elsewhere = job.target == Err(Reason::SubscriptionUnknown);

@@ -118,7 +118,10 @@ impl Job {
     }
 
     pub(super) fn resolve(&mut self, subscription: Option<&Subscription>, keys: &HashKeys, now: Timestamp) {
-        let Some(subscription) = subscription else {
+        // Only a webhook is a callback's.
+        let may_be_a_browser_s = !matches!(self.message.to, To::Callback(_));
+        let is_one = |it: &&Subscription| may_be_a_browser_s || it.recipient.channel() == Channel::Webhook;
+        let Some(subscription) = subscription.filter(is_one) else {
             self.target = Err(Reason::SubscriptionUnknown);
             return;
         };

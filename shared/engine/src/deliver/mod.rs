@@ -131,7 +131,7 @@ impl<P: Ports> Worker<P> {
         let posted = self.webhook_sender.attempt_timeout();
         let of = |job: &Job| match job.message.to {
             To::WebPush(_) => pushed,
-            To::Webhook(_) => posted,
+            To::Webhook(_) | To::Callback(_) => posted,
             // Only handed on.
             To::Audience(_) => Duration::ZERO,
             // Where it leads is not read yet.

@@ -6,10 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::ports::NewDelivery;
-use redial_core::channel::Channel;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::identity::{DeliveryId, Tenant};
-use redial_core::message::{Inbound, Message, QueueKind, To, parse};
+use redial_core::message::{Inbound, Message, QueueKind, parse};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
 use redial_core::shape::{self, Errors, ShapeError};
@@ -80,11 +79,7 @@ fn with_tenant(text: &str, tenant: &Tenant) -> Result<String, Vec<ShapeError>> {
 fn delivery(message: &Message, keys: &HashKeys) -> NewDelivery {
     let recipient = message.to.recipient();
     // Where a stored subscription leads is known once it is loaded.
-    let channel = match &message.to {
-        To::Subscription(_) => None,
-        To::WebPush(_) | To::Audience(_) => Some(Channel::WebPush),
-        To::Webhook(_) => Some(Channel::Webhook),
-    };
+    let channel = message.to.channel();
     NewDelivery {
         key: message.key(),
         fingerprint: message.fingerprint(keys),

@@ -4,7 +4,9 @@
 //! answer item by item, in the order of the request: one item's failure is that item's alone.
 
 mod audiences;
+mod callbacks;
 mod dead_letters;
+mod event_bus;
 mod http_api;
 mod ledger;
 mod outbox;
@@ -17,7 +19,9 @@ mod telemetry;
 mod waits;
 
 pub use audiences::{Audiences, OnPage, PageClaim, PageLease, Pages};
+pub use callbacks::Callbacks;
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
+pub use event_bus::EventBus;
 pub use http_api::{
     AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, Listed, NewDelivery,
     PublicKey, PublicKeys,

@@ -23,6 +23,7 @@ mod pages;
 mod protection;
 mod quarantine;
 mod records;
+mod relay;
 mod storage;
 mod suspects;
 mod tags;
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         lines::MUTANTS,
         ends::MUTANTS,
         quarantine::MUTANTS,
+        relay::MUTANTS,
         audiences::MUTANTS,
         pages::MUTANTS,
         storage::MUTANTS,

@@ -17,8 +17,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "poison is not announced",
         rule: "each end has its event",
         file: QUARANTINE,
-        find: "None => Event { reason: Some(Reason::Poison), ..end_of(message, State::Failed, now) },",
-        replace: "None => return Ok(()),",
+        find: "end_of(message, State::Failed, now).map(|end| Event { reason: Some(Reason::Poison), ..end })",
+        replace: "return Ok(())",
     },
     Mutant {
         name: "the quarantine keeps what is to be retried",

@@ -160,7 +160,7 @@ fn is_to(message: &Message, lone: &Lone) -> bool {
     let by_subscription = message.to.subscription().map(|id| id.as_str() == format!("r{}", lone.receiver));
     let by_address = match &message.to {
         To::WebPush(target) => receiver_of(target.endpoint.expose().as_str()) == Some(lone.receiver),
-        To::Subscription(_) | To::Webhook(_) | To::Audience(_) => false,
+        To::Subscription(_) | To::Webhook(_) | To::Audience(_) | To::Callback(_) => false,
     };
     message.tenant.as_str() == lone.tenant && by_subscription.unwrap_or(by_address)
 }

@@ -17,6 +17,7 @@ mod passes;
 mod posts;
 mod protection;
 mod quarantine;
+mod relay;
 mod remains;
 mod storage;
 mod tags;
@@ -88,6 +89,7 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         memo.violated(format!("{of_buckets} releases of buckets made {of_shards} of shards"));
     }
     ends::judge(remains, memo);
+    relay::judge(remains, memo);
     operators::judge(remains, memo);
     cancellations::judge(remains, memo);
     api::judge(remains, memo);

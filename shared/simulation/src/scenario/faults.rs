@@ -103,6 +103,13 @@ const OUTAGES: &[&[&str]] = &[
     ],
 ];
 
+/// Of the bus that events are relayed to, in half of these scenarios.
+pub(super) fn of_the_bus(rng: &mut StdRng, end: Duration) -> Option<Outage> {
+    let from = secs(rng, 0, end.as_secs());
+    let until = secs(rng, from.as_secs(), end.as_secs());
+    rng.random_bool(0.5).then_some(Outage { effects: &["put_events"], from, until })
+}
+
 /// In a share of the scenarios; usually it is less than a second.
 pub(super) fn index_lag(rng: &mut StdRng) -> Duration {
     let lag = secs(rng, 1, 600);

@@ -79,6 +79,11 @@ impl Scenario {
         };
         faults.hot = Hot::draw(&mut source(seed, "hot"), faults_end);
         faults.index_lag = faults::index_lag(&mut source(seed, "index"));
+        let of_relay = &mut source(seed, "relay");
+        let relays = of_relay.random_bool(0.1);
+        if relays {
+            faults.outages.extend(faults::of_the_bus(of_relay, faults_end));
+        }
         let mut sendings = messages::draw(&mut source(seed, "messages"), receivers.len(), are_many);
         let operations = operations::draw(&mut source(seed, "operations"), receivers.len());
         let others = &mut Others {
@@ -117,6 +122,7 @@ impl Scenario {
             actions: Vec::new(),
             by_api: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
+            relays,
         };
         match together {
             None => scenario.with_operators().under_pressure(),

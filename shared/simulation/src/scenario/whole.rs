@@ -54,6 +54,8 @@ pub struct Scenario {
     pub by_api: BTreeMap<usize, Besides>,
     /// The ids whose messages ask for acknowledgements.
     pub acknowledged: BTreeSet<String>,
+    /// Whether events go by a queue of the stack's own, and from there to the producers' queue and to a bus.
+    pub relays: bool,
 }
 
 impl Scenario {
@@ -80,6 +82,7 @@ impl Scenario {
             actions: Vec::new(),
             by_api: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
+            relays: false,
         }
     }
 

@@ -153,19 +153,23 @@ impl World {
             .map(|message| Stored { body: self.body_for(place, message), ..message.clone() })
             .collect();
         let future = async move {
-            let mut failed = Vec::new();
-            for message in received {
-                let cleaned = QueueMessage {
-                    message_id: message.id.clone(),
-                    body: Body::new(message.body),
-                    sent: message.sent,
-                    is_reference: source == Source::DeadLetters,
-                };
-                if worker.clean(&cleaned).await.is_err() {
-                    failed.push(message.id);
+            let of = |message: Stored| QueueMessage {
+                message_id: message.id,
+                body: Body::new(message.body),
+                sent: message.sent,
+                is_reference: source == Source::DeadLetters,
+            };
+            let received: Vec<QueueMessage> = received.into_iter().map(of).collect();
+            let mut answers = Vec::new();
+            if source == Source::Events {
+                answers = worker.relay(&received).await;
+            } else {
+                for message in &received {
+                    answers.push(worker.clean(message).await);
                 }
             }
-            Done::Batch(failed)
+            let failed = received.into_iter().zip(answers).filter(|(_, answer)| answer.is_err());
+            Done::Batch(failed.map(|(message, _)| message.message_id).collect())
         };
         self.start(id, Task { future: Box::pin(future), worker: place, source: Some(source), messages });
     }

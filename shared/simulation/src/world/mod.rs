@@ -325,7 +325,12 @@ impl World {
             known_lines: KnownLines::default(),
             quotas: of(),
         };
-        let settings = cleanup::Settings { hash_keys: self.hash_keys(), ..memory::cleanup_settings() };
+        let relays = self.stage.scenario.relays;
+        let settings = cleanup::Settings {
+            hash_keys: self.hash_keys(),
+            relay: cleanup::Relay { to_queue: relays, to_bus: relays, to_callbacks: false },
+            ..memory::cleanup_settings()
+        };
         let cleanup = memory.cleanup(settings);
         let generation = self.generation;
         Place {

@@ -53,7 +53,8 @@ impl World {
                     let event = serde_json::from_str(body).expect("invariant: an event is JSON");
                     memo.announces(&event, &state);
                 }
-                Queue::Ingest(_) => {}
+                // What is relayed was judged when it was announced.
+                Queue::Ingest(_) | Queue::ProducersEvents => {}
             }
         }
         if state.described.len() == self.described {

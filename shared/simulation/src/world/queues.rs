@@ -51,7 +51,10 @@ impl World {
                 Queue::Ingest(lane) => self.enqueue(Source::Ingest(lane), message.body, delay),
                 Queue::Retry(lane) => self.enqueue(Source::Retry(lane), message.body, delay),
                 Queue::DeadLetters => self.enqueue(Source::DeadLetters, message.body, delay),
-                Queue::Events => {
+                Queue::Events if self.stage.scenario.relays => {
+                    self.enqueue(Source::Events, message.body, delay);
+                }
+                Queue::Events | Queue::ProducersEvents => {
                     let event = serde_json::from_str(&message.body).expect("invariant: an event is JSON");
                     self.trace("events", format_args!("{}", message.body));
                     self.events.push(event);

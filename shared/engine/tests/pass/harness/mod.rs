@@ -25,7 +25,7 @@ use redial_core::time::Timestamp;
 use redial_core::traceparent::Traceparent;
 use redial_core::wait::Release;
 use redial_engine::cancel;
-use redial_engine::cleanup::{self, QueueMessage, Sweep};
+use redial_engine::cleanup::{self, QueueMessage, Relay, Sweep};
 use redial_engine::deliver::{Incoming, Invocation, Settings, return_all};
 use redial_engine::ports::{Clock, Partition, PortError, Randomness, Receipt, StoredOrigin};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
@@ -61,6 +61,8 @@ pub(crate) struct Harness {
     recipients: Option<Vec<String>>,
     /// The events that producers received.
     pub(crate) events: Vec<serde_json::Value>,
+    /// The stack's own queue of events: message id and body. It is used where events are relayed.
+    announced: Vec<(String, String)>,
     serial: u32,
     invocations: u32,
     next_sweep: Timestamp,
@@ -93,6 +95,7 @@ impl Harness {
             dead_letters: Vec::new(),
             recipients: None,
             events: Vec::new(),
+            announced: Vec::new(),
             serial: 0,
             invocations: 0,
             next_sweep: start,
@@ -251,6 +254,7 @@ impl Harness {
     /// Does what is next; `false` if nothing is left to do.
     fn step(&mut self) -> bool {
         self.clean_all();
+        self.relay_all();
         self.collect();
         let now = self.now();
         if self.holds_in_lines() {
@@ -289,7 +293,8 @@ impl Harness {
         let is_swept = !self.state().registered.is_empty() || self.holds_in_lines();
         let sweep = is_swept.then_some(self.next_sweep);
         // What cleanup could not deal with waits for its queue's visibility time-out.
-        let is_left = !self.dead_letters.is_empty() || !self.quarantined.is_empty();
+        let is_left = [&self.dead_letters, &self.announced].into_iter().any(|it| !it.is_empty())
+            || !self.quarantined.is_empty();
         let cleanup = is_left.then(|| self.now().plus(Duration::from_secs(60)));
         let Some(next) = [bucket, message, sweep, cleanup].into_iter().flatten().min() else { return false };
         let now = self.now();
@@ -323,7 +328,13 @@ impl Harness {
                 Queue::Ingest(lane) => {
                     self.enqueue(message.body, QueueKind::Ingest, lane, now);
                 }
-                Queue::Events => self.events.push(serde_json::from_str(&message.body).expect("JSON")),
+                Queue::Events if self.relays() => {
+                    self.serial += 1;
+                    self.announced.push((format!("sqs-{}", self.serial), message.body));
+                }
+                Queue::Events | Queue::ProducersEvents => {
+                    self.events.push(serde_json::from_str(&message.body).expect("JSON"));
+                }
                 Queue::DeadLetters => {
                     self.serial += 1;
                     self.dead_letters.push((format!("sqs-{}", self.serial), message.body));
@@ -435,6 +446,41 @@ impl Harness {
             }
             if cleaned != Some(Ok(())) {
                 self.dead_letters.push((message_id, body));
+            }
+        }
+    }
+
+    fn relays(&self) -> bool {
+        self.cleanup.settings.relay != Relay::default()
+    }
+
+    /// Something is put on the stack's own queue of events.
+    pub(crate) fn announce(&mut self, body: &str) {
+        self.serial += 1;
+        self.announced.push((format!("sqs-{}", self.serial), body.to_owned()));
+    }
+
+    /// Cleanup gets what is on the stack's own queue of events, in batches of ten.
+    fn relay_all(&mut self) {
+        self.collect();
+        let announced = std::mem::take(&mut self.announced);
+        for batch in announced.chunks(10) {
+            let message = |(message_id, body): &(String, String)| QueueMessage {
+                message_id: message_id.clone(),
+                body: Body::new(body.clone()),
+                sent: self.now(),
+                is_reference: false,
+            };
+            let messages: Vec<_> = batch.iter().map(message).collect();
+            match until_stalled(self.cleanup.relay(&messages)) {
+                Some(relayed) => {
+                    let back = batch.iter().zip(relayed).filter(|(_, relayed)| relayed.is_err());
+                    self.announced.extend(back.map(|(message, _)| message.clone()));
+                }
+                None => {
+                    self.revive();
+                    self.announced.extend_from_slice(batch);
+                }
             }
         }
     }

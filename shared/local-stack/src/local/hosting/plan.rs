@@ -28,6 +28,8 @@ impl Plan {
         globals: &Value,
     ) -> Result<Self, LocalError> {
         let mut plan = Self { functions: Vec::new(), questions: Vec::new() };
+        let mappings: Vec<(String, &Value)> =
+            of_type(resources.clone(), "AWS::Lambda::EventSourceMapping").collect();
         let urls: Vec<&Value> = of_type(resources.clone(), "AWS::Lambda::Url").map(|(_, url)| url).collect();
         for (name, resource) in of_type(resources, "AWS::Serverless::Function") {
             let properties = &resource["Properties"];
@@ -48,6 +50,11 @@ impl Plan {
             } else {
                 Value::Null
             };
+            let mut events = properties["Events"].clone();
+            if let Some(events) = events.as_object_mut() {
+                let own = mappings.iter().filter(|(_, it)| it["Properties"]["FunctionName"] == name.as_str());
+                events.extend(own.map(|(mapping, resource)| (mapping.clone(), event_of(resource))));
+            }
             let function = json!({
                 "name": name,
                 "binary": resource["Metadata"]["BuildProperties"]["Binary"],
@@ -57,7 +64,7 @@ impl Plan {
                 "reserved": property("ReservedConcurrentExecutions"),
                 "role": property("Role"),
                 "log_group": property("LoggingConfig")["LogGroup"],
-                "events": properties["Events"],
+                "events": events,
                 "url": url,
             });
             let function = plan.asked(function);
@@ -120,6 +127,22 @@ fn names(arn: &Value, function: &str) -> bool {
     arn.as_str().is_some_and(|arn| arn.ends_with(&format!(":{function}")))
 }
 
+/// A mapping that is a resource of its own, as an event of its function. The queue of one that depends on a condition is an empty text
+/// where the condition does not hold.
+fn event_of(mapping: &Value) -> Value {
+    let mut properties = mapping["Properties"].clone();
+    let mut queue = properties["EventSourceArn"].take();
+    if let Some(properties) = properties.as_object_mut() {
+        properties.retain(|name, _| name != "EventSourceArn" && name != "FunctionName");
+    }
+    let condition = &mapping["Condition"];
+    if condition.is_string() {
+        queue = json!({"Fn::If": [condition, queue, ""]});
+    }
+    properties["Queue"] = queue;
+    json!({"Type": "SQS", "Properties": properties, "Conditional": condition.is_string()})
+}
+
 fn is_expression(object: &Map<String, Value>) -> bool {
     object.len() == 1 && object.keys().all(|name| name == "Ref" || name.starts_with("Fn::"))
 }
@@ -164,6 +187,7 @@ fn hosted(function: &Value) -> Result<HostedFunction, LocalError> {
     for (event, value) in function["events"].as_object().into_iter().flatten() {
         let properties = &value["Properties"];
         match value["Type"].as_str() {
+            Some("SQS") if value["Conditional"] == true && text(&properties["Queue"]).is_none() => {}
             Some("SQS") => mappings.push(mapping(&format!("{event} of {name}"), properties)?),
             Some("Schedule") => schedules.push(HostedSchedule {
                 expression: Some(text(&properties["Schedule"]).ok_or_else(|| missing("schedule"))?),
@@ -347,6 +371,18 @@ mod tests {
         let standby = [("IsStandby", "False")];
         let polls = |name| function(name, &standby).mappings.into_iter().filter(|it| it.enabled).count();
         assert_eq!((polls("shop-DispatchFunction"), polls("shop-CleanupFunction")), (0, 2));
+    }
+
+    #[test]
+    fn a_mapping_of_its_own_is_there_where_its_condition_holds() {
+        let queues = |chosen: &[(&str, &str)]| -> Vec<(String, u64)> {
+            let mappings = function("shop-CleanupFunction", chosen).mappings;
+            mappings.into_iter().map(|it| (it.queue_arn, it.maximum_concurrency)).collect()
+        };
+        let relayed = queues(&[("EventsRelayQueue\",\"Arn\"]},\"\"]", "relayed")]);
+        assert!(relayed.contains(&("relayed".to_owned(), 10)), "{relayed:?}");
+        let without = queues(&[("EventsRelayQueue\",\"Arn\"]},\"\"]", "")]);
+        assert_eq!((without.len(), relayed.len()), (2, 3), "{without:?}");
     }
 
     #[test]

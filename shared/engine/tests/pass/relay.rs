@@ -1,0 +1,82 @@
+//! Events by the stack's own queue: each target gets each event at least once, whatever dies or fails on the way.
+
+use std::collections::BTreeSet;
+
+use redial_engine::cleanup::Relay;
+use redial_memory::senders::answered;
+use redial_memory::{Death, PortErrorKind};
+use serde_json::Value;
+
+use crate::crashes::kill_at_every_effect;
+use crate::harness::{Harness, Whom};
+
+const BOTH: Relay = Relay { to_queue: true, to_bus: true, to_callbacks: false };
+
+/// A stack whose events are relayed like this.
+fn relaying(relay: Relay, answers: Vec<redial_core::outcome::Outcome>, fields: &str) -> Harness {
+    let mut harness = Harness::prepared(Whom::Browser, answers, fields);
+    harness.state().has_events = true;
+    harness.cleanup.settings.relay = relay;
+    harness
+}
+
+fn on_the_bus(harness: &Harness) -> Vec<Value> {
+    let state = harness.state();
+    state.bus.iter().map(|event| serde_json::from_str(&event.detail).expect("JSON")).collect()
+}
+
+fn texts(events: &[Value]) -> BTreeSet<String> {
+    events.iter().map(Value::to_string).collect()
+}
+
+#[test]
+fn every_target_gets_every_end_though_workers_die() {
+    for answers in [vec![], vec![answered(503), answered(201)], vec![answered(400)], vec![answered(410)]] {
+        let run = |death: Option<Death>| {
+            let harness = relaying(BOTH, answers.clone(), r#","ref":"order 17""#);
+            harness.state().death = death;
+            harness.run_to_the_end()
+        };
+        let whole = run(None);
+        assert_eq!((whole.events.len(), on_the_bus(&whole)), (1, whole.events.clone()));
+        kill_at_every_effect(run, |harness, _, case| {
+            assert!(!harness.events.is_empty(), "{case}");
+            assert_eq!(texts(&harness.events), texts(&on_the_bus(harness)), "{case}");
+            assert_eq!(texts(&harness.events).len(), 1, "{case}");
+            assert_eq!(harness.events[0]["state"], harness.entry("m").expect("recorded").state.label());
+        });
+    }
+}
+
+#[test]
+fn events_go_only_where_there_is_a_target() {
+    for (relay, to_queue, to_bus) in
+        [(Relay { to_bus: false, ..BOTH }, 1, 0), (Relay { to_queue: false, ..BOTH }, 0, 1), (BOTH, 1, 1)]
+    {
+        let harness = relaying(relay, vec![], "").run_to_the_end();
+        assert_eq!((harness.events.len(), harness.state().bus.len()), (to_queue, to_bus), "{relay:?}");
+    }
+}
+
+#[test]
+fn a_target_that_refuses_an_event_gets_it_later_and_the_other_does_not_wait() {
+    for kind in [PortErrorKind::Throttled, PortErrorKind::Broken, PortErrorKind::Lost] {
+        let mut harness = relaying(BOTH, vec![], "");
+        harness.memory.fail("put_events", 3, kind);
+        harness.run_until(|harness| !harness.events.is_empty());
+        assert_eq!(harness.state().bus.len(), usize::from(kind == PortErrorKind::Lost), "{kind:?}");
+        harness.run();
+        assert_eq!(texts(&on_the_bus(&harness)), texts(&harness.events), "{kind:?}");
+        assert_eq!(harness.events.len(), 4, "each time it comes back it goes to both");
+    }
+}
+
+#[test]
+fn what_is_no_event_is_kept_as_a_dead_letter_and_holds_no_event_up() {
+    let mut harness = relaying(BOTH, vec![], "");
+    harness.announce("no event");
+    harness.run();
+    assert_eq!((harness.events.len(), on_the_bus(&harness).len(), harness.bodies()), (1, 1, 1));
+    let reasons: Vec<String> = harness.state().described.values().map(|it| it.reason.clone()).collect();
+    assert_eq!(reasons, ["poison"]);
+}
