@@ -13,7 +13,8 @@ use redial_engine::http_api;
 use crate::local;
 use crate::{
     api_keys, audience, aws_error, breakers, cancel, cost, dead_letters, doctor, failure::Failure, hash_key,
-    limits, policy, send, status, subscriptions, tail, terminal::print_as_it_is, vapid, verify, webhooks,
+    limits, policy, send, status, subscriptions, tail, tenants, terminal::print_as_it_is, vapid, verify,
+    webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -68,6 +69,8 @@ enum Command {
     Breakers(breakers::Breakers),
     #[command(subcommand)]
     Limits(limits::Limits),
+    #[command(subcommand)]
+    Tenants(tenants::Tenants),
     #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
     #[command(subcommand)]
@@ -128,6 +131,7 @@ impl Cli {
             Command::DeadLetters(command) => command.run().await,
             Command::Breakers(command) => command.run().await,
             Command::Limits(command) => command.run().await,
+            Command::Tenants(command) => command.run().await,
             Command::Webhooks(command) => command.run().await,
             Command::Vapid(command) => command.run().await,
             Command::HashKey(command) => command.run().await,

@@ -141,7 +141,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         })
     }
 
-    pub(super) fn protection(&mut self) -> protection::Settings {
+    pub(super) fn protection(&mut self, longest_attempt: Duration) -> protection::Settings {
         let default = protection::Settings::default();
         let cooldowns = default.cooldowns;
         let longest = cooldowns.longest.as_secs();
@@ -149,6 +149,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         protection::Settings {
             judges: self.switch("BREAKER", default.judges),
             cooldowns: Cooldowns { first, ..cooldowns },
+            longest_attempt,
             ..default
         }
     }

@@ -29,5 +29,7 @@ mod quotas;
 mod recipients;
 mod same_endpoint;
 mod scenarios;
+mod seats;
+mod shares;
 mod webhook_health;
 mod webhooks;
