@@ -184,13 +184,21 @@ impl<P: Protection> Round<'_, P> {
 
     /// Sees to it that slots are at hand for these. Answers the buckets that cannot be read: they limit nothing.
     async fn lease_all(&mut self, needs: &[Need], rng: &mut (dyn Rng + Send)) -> Vec<TokenBucket> {
-        let mut wanted: BTreeMap<&TokenBucket, (Slots, u32)> = BTreeMap::new();
-        for (bucket, slots) in needs.iter().flat_map(|(_, buckets)| buckets) {
-            wanted.entry(bucket).or_insert((*slots, 0)).1 += 1;
+        let mut wanted: BTreeMap<&TokenBucket, (Slots, Vec<usize>)> = BTreeMap::new();
+        for (at, buckets) in needs {
+            for (bucket, slots) in buckets {
+                wanted.entry(bucket).or_insert((*slots, Vec::new())).1.push(*at);
+            }
         }
         let mut leases = Vec::new();
-        for (bucket, (slots, wanted)) in &wanted {
-            leases.push(self.lease(bucket, *slots, *wanted, rng.random()));
+        for (bucket, (slots, mine)) in &wanted {
+            let is_shared = mine.iter().all(|at| is_shared(bucket, &self.asks[*at]));
+            let number = match is_shared {
+                true => self.guard.known().slots_for(self.asks, mine, self.now),
+                false => mine.len(),
+            };
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            leases.push(self.lease(bucket, *slots, number, rng.random()));
         }
         let errors = futures_util::future::join_all(leases).await;
         let mut unlimited = Vec::new();

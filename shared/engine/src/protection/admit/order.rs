@@ -3,7 +3,7 @@
 //! Tenants share an origin's limit, pace and retry budget, so their turns are an origin's. A turn counts once it brought a slot: who was
 //! turned away keeps its credit until the next batch, as long as it waits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::guard::Known;
 use super::Ask;
@@ -84,6 +84,32 @@ impl Known {
                 self.contested.remove(&contest);
             }
         }
+    }
+
+    /// How many slots these ask for, of those that tenants share: as many as they are; where tenants wait for each other, as many as they
+    /// have turns before one of those that wait has no message left here. A batch that took slots for all it has would divide them by what it
+    /// has, and not by weights.
+    pub(super) fn slots_for(&self, asks: &[Ask], mine: &[usize], now: Timestamp) -> usize {
+        let origin = mine.first().map(|at| &asks[*at].origin);
+        let recent = |it: &Contested| -> Vec<Tenant> {
+            let recent = it.turned_away.iter().filter(|(_, at)| now.since(**at) < SHARES_FOR);
+            recent.map(|(tenant, _)| tenant.clone()).collect()
+        };
+        let here = self.contested.iter().filter(|((of, _), _)| Some(of) == origin);
+        let waiting: BTreeSet<Tenant> = here.flat_map(|(_, it)| recent(it)).collect();
+        if waiting.len() < 2 {
+            return mine.len();
+        }
+        let here: BTreeSet<&Tenant> = mine.iter().map(|at| &asks[*at].tenant).collect();
+        let last = |tenant: &&Tenant| mine.iter().rposition(|at| asks[*at].tenant == **tenant);
+        let until_one_has_none = here.iter().filter(|it| waiting.contains(**it)).filter_map(last).min();
+        let until_one_has_none = until_one_has_none.map_or(mine.len(), |last| last + 1);
+        // Those that wait and have no message here have their turns, too.
+        let weight = |tenant: &Tenant| f64::from(self.weight(tenant).get());
+        let own: f64 = here.iter().copied().map(weight).sum();
+        let absent: f64 = waiting.iter().filter(|it| !here.contains(it)).map(weight).sum();
+        let of_all = (mine.len() as f64 * own / (own + absent)).ceil() as usize;
+        until_one_has_none.min(of_all).max(1)
     }
 
     fn waiting(&self, tenant: &Tenant, number: usize) -> Waiting<Tenant> {
