@@ -158,7 +158,7 @@ impl List {
     }
 }
 
-fn table<'a>(tenants: impl Iterator<Item = (&'a Tenant, &'a Allowed)>) -> Table<4> {
+fn table<'a>(tenants: impl Iterator<Item = (&'a Tenant, &'a Allowed)>) -> Table {
     let columns = [
         Column::text("TENANT"),
         Column::number("WEIGHT"),

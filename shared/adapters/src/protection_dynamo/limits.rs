@@ -49,7 +49,7 @@ impl Attribute {
 
 /// An attribute that is ignored, because it is invalid, and what would do.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ignored {
+struct Ignored {
     attribute: Attribute,
     expected: String,
 }

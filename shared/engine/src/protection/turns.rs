@@ -7,6 +7,9 @@ use redial_core::protection::Rank;
 use redial_core::protection::turns::{Turns, Waiting};
 use redial_core::time::Timestamp;
 
+/// A tenant's own, in the order in which they came.
+type Own<T> = (Tenant, Vec<T>);
+
 impl Guard {
     /// These in the order of their turns: the urgent first, then tenants by their weights, as far as they were read.
     pub fn in_turn<T>(&self, mut items: Vec<T>, of: impl Fn(&T) -> (Rank, &Tenant)) -> Vec<T> {
@@ -14,7 +17,7 @@ impl Guard {
         if items.windows(2).all(|two| of(&two[0]).1 == of(&two[1]).1) {
             return items;
         }
-        let mut ranks: Vec<(Rank, Vec<(Tenant, Vec<T>)>)> = Vec::new();
+        let mut ranks: Vec<(Rank, Vec<Own<T>>)> = Vec::new();
         let all = items.len();
         for item in items {
             let (rank, tenant) = of(&item);
@@ -33,7 +36,7 @@ impl Guard {
             let waiting: Vec<Waiting<Tenant>> = {
                 let known = self.known();
                 let weight = |tenant: &Tenant| known.weight(tenant);
-                let of = |(who, items): &(Tenant, Vec<T>)| Waiting {
+                let of = |(who, items): &Own<T>| Waiting {
                     who: who.clone(),
                     weight: weight(who),
                     number: items.len(),

@@ -46,7 +46,7 @@ fn most_at_once(workers: u32, most: &str, seed: u64, skewed: bool) -> (usize, us
             attempts: Vec::new(),
         })
         .collect();
-    let is_slow = seed % 2 == 0;
+    let is_slow = seed.is_multiple_of(2);
     let (mut highest, mut all) = (0, 0);
     for _ in 0..5 * 60 * 2 {
         let now = memory.now();

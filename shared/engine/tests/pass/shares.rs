@@ -44,7 +44,9 @@ fn a_minute(workers: &[Worker], batch: &[(&str, usize)]) -> BTreeMap<String, (us
                 match admission {
                     Admission::Go { .. } => of.0 += 1,
                     Admission::Later { at } => of.1 += at.since(now),
-                    other => panic!("{other:?}"),
+                    other @ (Admission::LinesUp { .. } | Admission::Seatless { .. } | Admission::TooLate) => {
+                        panic!("{other:?}")
+                    }
                 }
             }
             worker.memory.pass(Duration::from_millis(200) / u32::try_from(workers.len()).expect("few"));

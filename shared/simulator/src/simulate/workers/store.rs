@@ -174,7 +174,7 @@ mod tests {
         store.is_at(at(now));
         let (states, limits) =
             ready(store.read(vec![circuit()], vec![Limited::Origin(circuit().origin().clone())]));
-        assert_eq!(limits, [Rate::parse("50/s").ok()]);
+        assert_eq!(limits, [Rate::parse("50/s").expect("valid").into()]);
         states[0].version
     }
 
