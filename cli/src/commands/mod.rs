@@ -14,7 +14,7 @@ use crate::local;
 use crate::{
     api_keys, audience, aws_error, breakers, callbacks, cancel, console, cost, dead_letters, doctor,
     failover, failure::Failure, hash_key, limits, policy, replica, send, status, subscriptions, tail,
-    terminal::print_as_it_is, vapid, verify, webhooks,
+    tenants, terminal::print_as_it_is, vapid, verify, webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -72,6 +72,8 @@ enum Command {
     Limits(limits::Limits),
     #[command(subcommand)]
     Callbacks(callbacks::Callbacks),
+    #[command(subcommand)]
+    Tenants(tenants::Tenants),
     #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
     #[command(subcommand)]
@@ -137,6 +139,7 @@ impl Cli {
             Command::Breakers(command) => command.run().await,
             Command::Limits(command) => command.run().await,
             Command::Callbacks(command) => command.run().await,
+            Command::Tenants(command) => command.run().await,
             Command::Webhooks(command) => command.run().await,
             Command::Vapid(command) => command.run().await,
             Command::HashKey(command) => command.run().await,

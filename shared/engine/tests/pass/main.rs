@@ -32,6 +32,8 @@ mod recipients;
 mod relay;
 mod same_endpoint;
 mod scenarios;
+mod seats;
+mod shares;
 mod suspects;
 mod traceparent;
 mod webhook_health;
