@@ -72,6 +72,7 @@ impl Relayed {
 
     pub fn to_queue(&self) -> Outgoing {
         Outgoing {
+            traceparent: None,
             queue: Queue::ProducersEvents,
             body: self.body.clone(),
             delay: DelaySeconds::ZERO,
@@ -106,6 +107,7 @@ impl Relayed {
             ("original_timestamp", sent.as_ms().to_string()),
         ];
         Some(Outgoing {
+            traceparent: None,
             queue: Queue::Retry(CLASS.lane()),
             body: shape::object(fields.iter().map(|(name, value)| (*name, value.as_str()))),
             delay: DelaySeconds::ZERO,
