@@ -8,6 +8,7 @@ const REASONS = {
   subscription_off: ["The subscription is switched off or in quarantine.", "Enable it once its receiver works again: `redial subscriptions enable`."],
   subscription_expired: ["The browser's subscription has reached its end.", "Have the page subscribe again."],
   subscription_stale: ["Nothing was heard of this subscription for too long.", "Have the page subscribe again: a visit renews it."],
+  subscription_suspect: ["Its push service has refused this subscription again and again.", "Have the page subscribe again: a visit renews it."],
   endpoint_replaced: ["A newer subscription has the same endpoint.", "Nothing: the newer subscription gets the messages."],
   endpoint_disabled: ["The endpoint was found gone before.", "Have the page subscribe again."],
   header_not_permitted: ["The message has a header that its webhook does not permit.", "Permit the header in the subscription, or leave it out."],

@@ -38,7 +38,7 @@ const MOST_BYTES: usize = 1024 * 1024;
 #[command(after_help = "\
 Examples:
   redial replica import redial.ndjson --stack redial --region eu-west-1
-  gpg --decrypt redial.ndjson.gpg | redial replica import - --stack redial --region eu-west-1")]
+  gpg --decrypt redial.ndjson.gpg | redial replica import - --stack redial")]
 pub(crate) struct Import {
     /// File of `redial replica export`; - for standard input
     #[arg(value_name = "FILE")]

@@ -14,6 +14,8 @@ const EXEMPT: &[(&str, &str)] = &[
     ("infra/ci/", "runs against an emulator"),
     ("infra/docs/cost.md", "a bill is one region's"),
     ("infra/docs/deploy.md", "lists the regions without function URLs by their names"),
+    ("infra/docs/transcript.md", "shows a local stack, whose region is an emulator's"),
+    ("infra/docs/two-regions.md", "is about two regions"),
     ("infra/docs/plots/", "drawings: numbers that look like regions"),
     ("infra/prices/", "a list of prices is one region's"),
     ("shared/adapters/src/receiver.rs", "stands for AWS in tests"),
