@@ -39,6 +39,7 @@ mod stack;
 mod status;
 mod subscriptions;
 mod tail;
+mod tenants;
 mod vapid;
 mod verify;
 mod webhooks;

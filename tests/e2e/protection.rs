@@ -1,7 +1,13 @@
 //! An origin that fails is not sent to for a while and nothing is lost, and one with a limit is kept to it by any number of processes.
 
 use redial_adapters::protection_dynamo::DynamoProtection;
-use redial_core::{endpoint::Origin, protection::Phase, rate::Rate};
+use redial_core::{
+    endpoint::Origin,
+    identity::Tenant,
+    protection::Phase,
+    rate::Rate,
+    share::{Concurrency, Share, Weight},
+};
 use redial_engine::ports::Limited;
 use redial_testkit::{push_service::Answered, runtime_api::sqs_event};
 use redial_tests::{hosted::Function, prelude::*, resources::Resources};
@@ -92,6 +98,77 @@ async fn a_push_service_that_fails_is_not_sent_to_and_loses_nothing() {
     stack.until_quiet().await;
     assert_eq!(accepted(), MANY, "none twice");
     assert!(stack.scan(&stack.tables().dead_letters).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_shared_limit_is_divided_by_weights_that_are_set_while_everything_runs() {
+    const BATCH: usize = 8;
+    let stack = TestStack::up_with_env([("BREAKER", "off")]).await;
+    let resources = Resources::copy(&stack, "weighted").await;
+    let protection = DynamoProtection::new(stack.dynamodb.clone(), resources.tables.control.clone());
+    let tenant = |name| Tenant::parse(name).expect("a tenant");
+    let weight = |text| Share { weight: Weight::parse(text).ok(), ..Share::default() };
+    protection.set_share(&tenant("paid"), weight("3")).await.expect("it is stored");
+    // A slot every two seconds.
+    let limited = Limited::Origin(origin(stack.push.origin()));
+    protection.set_limit(&limited, Rate::parse("30/min").expect("a rate")).await.expect("it is stored");
+    let (free, paid) =
+        (stack.browser_answering(Answer::created()), stack.browser_answering(Answer::created()));
+    let function = Function::dispatch(&stack, &resources, &[]).await;
+    for batch in 0.. {
+        let sent = stack.pushes(&free) + stack.pushes(&paid);
+        if sent >= 8 {
+            break;
+        }
+        assert!(batch < 200, "{sent} pushes");
+        let records = (0..BATCH).map(|n| {
+            let (name, browser) = if n % 2 == 0 { ("free", &free) } else { ("paid", &paid) };
+            let id = format!("m-{batch}-{n}");
+            resources.record(&id, stack.message_with(&id, browser, &json!({"tenant": name})).to_string())
+        });
+        function.invoke(sqs_event(records)).await.expect("it answers");
+        System.sleep(Duration::from_millis(500)).await;
+    }
+    let (free, paid) = (stack.pushes(&free), stack.pushes(&paid));
+    assert!(paid >= 2 * free && free >= 1, "{paid} of the weight 3, {free} of the weight 1");
+}
+
+#[tokio::test]
+async fn concurrent_attempts_of_a_tenant_are_bounded_and_all_are_sent() {
+    const BATCH: usize = 10;
+    let stack = TestStack::up_with_env([("BREAKER", "off")]).await;
+    let resources = Resources::copy(&stack, "seated").await;
+    let protection = DynamoProtection::new(stack.dynamodb.clone(), resources.tables.control.clone());
+    let most = Share { concurrency: Concurrency::parse("1").ok(), ..Share::default() };
+    protection.set_share(&Tenant::parse("acme").expect("a tenant"), most).await.expect("it is stored");
+    let browser = stack.browser_answering(Answer::created());
+    let one = Function::dispatch(&stack, &resources, &[]).await;
+    let two = Function::dispatch(&stack, &resources, &[]).await;
+    let invoke = async |function: &Function, name: &str| {
+        let records = (0..BATCH).map(|n| {
+            let id = format!("{name}-{n}");
+            resources.record(&id, stack.message(&id, &browser, "hello").to_string())
+        });
+        function.invoke(sqs_event(records)).await.expect("it answers");
+    };
+    invoke(&one, "first").await;
+    let sent = stack.pushes(&browser);
+    assert!(
+        (1..=BATCH).contains(&sent),
+        "{sent}: one after the other, for as long as an invocation waits for its own"
+    );
+    // The first has the only seat until its window ends.
+    let entries = async || {
+        let entries = stack.entries(&resources.tables.deliveries).await;
+        let states = entries.iter().filter_map(|entry| text(entry, "state").map(str::to_owned));
+        states.collect::<Vec<String>>()
+    };
+    invoke(&two, "second").await;
+    let states = entries().await;
+    let held = states.iter().filter(|state| *state == "deferred").count();
+    assert_eq!(stack.pushes(&browser) + held, 2 * BATCH, "what was not sent is held back: {states:?}");
+    let queued = stack.receive(&resources.queues.retry, held).await;
+    assert!(queued.iter().all(|message| parsed(&message.body)["retry_count"] == 0), "without an attempt");
 }
 
 #[tokio::test]

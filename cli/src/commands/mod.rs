@@ -13,7 +13,7 @@ use redial_engine::http_api;
 use crate::local;
 use crate::{
     api_keys, audience, aws_error, breakers, cancel, console, cost, dead_letters, doctor, failover,
-    failure::Failure, hash_key, limits, policy, replica, send, status, subscriptions, tail,
+    failure::Failure, hash_key, limits, policy, replica, send, status, subscriptions, tail, tenants,
     terminal::print_as_it_is, vapid, verify, webhooks,
 };
 
@@ -70,6 +70,8 @@ enum Command {
     Breakers(breakers::Breakers),
     #[command(subcommand)]
     Limits(limits::Limits),
+    #[command(subcommand)]
+    Tenants(tenants::Tenants),
     #[command(subcommand)]
     Webhooks(webhooks::Webhooks),
     #[command(subcommand)]
@@ -134,6 +136,7 @@ impl Cli {
             Command::DeadLetters(command) => command.run().await,
             Command::Breakers(command) => command.run().await,
             Command::Limits(command) => command.run().await,
+            Command::Tenants(command) => command.run().await,
             Command::Webhooks(command) => command.run().await,
             Command::Vapid(command) => command.run().await,
             Command::HashKey(command) => command.run().await,

@@ -1,14 +1,11 @@
 //! Origins whose breaker is not closed, and limits that are invalid and therefore not enforced.
 
-use std::collections::BTreeSet;
-
-use aws_sdk_dynamodb::types::AttributeValue;
 use redial_adapters::system::System;
-use redial_core::{endpoint::Origin, protection::Phase, rate::Rate, time::Timestamp};
-use redial_engine::ports::{Clock as _, Limited, StoredOrigin};
+use redial_core::{endpoint::Origin, protection::Phase, time::Timestamp};
+use redial_engine::ports::{Clock as _, PortError, StoredOrigin};
 
 use super::{report::Report, stack::Stack};
-use crate::aws_error::{AwsError, classified};
+use crate::aws_error::AwsError;
 
 /// The check of the tables reports its absence.
 const NO_TABLE: &str = "there is no control table";
@@ -21,29 +18,16 @@ pub(super) async fn check_breakers(stack: &Stack, report: &mut Report) {
 }
 
 pub(super) async fn check_limits(stack: &Stack, report: &mut Report) {
-    let enforced = stack.target.protection().limits().await.map_err(|error| AwsError::of_port(&error));
-    let written = written(stack).await;
-    let limits = enforced.and_then(|enforced| Ok((enforced, written?)));
-    if let Some((enforced, written)) = report.read_if_present("limits", limits, NO_TABLE) {
-        judge_limits(&enforced, &written, report);
+    let protection = stack.target.protection();
+    let read = async || -> Result<_, PortError> {
+        let (limits, tenants) = (protection.limits().await?, protection.tenants().await?);
+        let shares = tenants.iter().filter(|(_, allowed)| allowed.share.is_set()).count();
+        Ok((limits.len(), shares, protection.ignored().await?))
+    };
+    let limits = read().await.map_err(|error| AwsError::of_port(&error));
+    if let Some((limits, shares, ignored)) = report.read_if_present("limits", limits, NO_TABLE) {
+        judge_limits(limits, shares, &ignored, report);
     }
-}
-
-/// The sort keys of all items among the limits, valid or not.
-async fn written(stack: &Stack) -> Result<Vec<String>, AwsError> {
-    let items = stack
-        .target
-        .dynamodb()
-        .query()
-        .table_name(&stack.target.tables.control)
-        .key_condition_expression("pk = :pk")
-        .expression_attribute_values(":pk", AttributeValue::S("limits".to_owned()))
-        .projection_expression("sk")
-        .into_paginator()
-        .items()
-        .send();
-    let items = classified("dynamodb:Query", items.collect::<Result<Vec<_>, _>>().await)?;
-    Ok(items.iter().filter_map(|item| item.get("sk")?.as_s().ok().cloned()).collect())
 }
 
 fn judge_breakers(origins: &[(Origin, StoredOrigin)], now: Timestamp, report: &mut Report) {
@@ -65,22 +49,22 @@ fn judge_breakers(origins: &[(Origin, StoredOrigin)], now: Timestamp, report: &m
     report.well("every breaker is closed");
 }
 
-fn judge_limits(enforced: &[(Limited, Rate)], written: &[String], report: &mut Report) {
-    let key = |limited: &Limited| match limited {
-        Limited::Origin(origin) => format!("origin#{}", origin.as_str()),
-        Limited::Tenant(tenant) => format!("tenant#{tenant}"),
-    };
-    let enforced: BTreeSet<String> = enforced.iter().map(|(limited, _)| key(limited)).collect();
-    for invalid in written.iter().filter(|written| !enforced.contains(*written)) {
+fn judge_limits(limits: usize, shares: usize, ignored: &[String], report: &mut Report) {
+    for invalid in ignored {
         report.fault(
-            format!("the limit of {} is invalid and not enforced", invalid.replacen('#', " ", 1)),
-            "set it again with `redial limits set`, or delete the item from the control table",
+            format!("the {invalid} is invalid and not enforced"),
+            "set it again with `redial limits set` or `redial tenants set`, or delete the item from the control table",
         );
     }
-    report.well(match enforced.len() {
+    let limits = match limits {
         0 => "no limit is set".to_owned(),
         1 => "the one limit that is set is enforced".to_owned(),
         limits => format!("the {limits} limits that are set are enforced"),
+    };
+    report.well(match shares {
+        0 => limits,
+        1 => format!("{limits}; one tenant has a weight or a concurrency of its own"),
+        shares => format!("{limits}; {shares} tenants have a weight or a concurrency of their own"),
     });
 }
 
@@ -89,10 +73,7 @@ mod tests {
     use std::time::Duration;
 
     use rand::{SeedableRng as _, rngs::StdRng};
-    use redial_core::{
-        identity::Tenant,
-        protection::{Cooldowns, OriginState},
-    };
+    use redial_core::protection::{Cooldowns, OriginState};
 
     use super::{super::report::tests::finds, *};
 
@@ -111,11 +92,10 @@ mod tests {
 
     #[test]
     fn an_invalid_limit_is_a_fault() {
-        let acme = Limited::Tenant(Tenant::parse("acme").expect("a tenant"));
-        let enforced = [(acme, Rate::parse("50").expect("a rate"))];
-        let written = ["tenant#acme", "tenant#other"].map(str::to_owned);
-        finds("fault: the limit of tenant other is invalid and not enforced", |report| {
-            judge_limits(&enforced, &written, report);
-        });
+        for invalid in ["limit of tenant other", "weight of tenant acme"] {
+            finds(&format!("fault: the {invalid} is invalid and not enforced"), |report| {
+                judge_limits(1, 1, &[invalid.to_owned()], report);
+            });
+        }
     }
 }

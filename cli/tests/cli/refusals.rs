@@ -31,6 +31,10 @@ const ON_A_STACK: &str = "
     limits: quotas | quotas Acme | set-quota acme parked | set-quota acme parked 1.5 | unset-quota acme
     limits: set-quota acme parked many => expected a whole number from 0 to 999999999999, or `off`
     limits: set-quota acme messages 5 => expected subscriptions, parked or dead_letters
+    tenants: | set acme | set --weight 4 | set Acme --weight 4 | set acme --weight 4 --rate 5/s | show | clear
+    tenants: set acme --weight 0 => --weight <WEIGHT>': expected a whole number from 1 to 100
+    tenants: set acme --weight heavy => 'heavy'
+    tenants: set acme --concurrency 10001 => --concurrency <ATTEMPTS>': expected a whole number from 1 to 10000
     policy: set --tenant acme no-such | set --tenant Acme otp | set --tenant acme --topic= otp | set otp
     send: | /nowhere/messages.json | - --stack a --local b
     status: | d1 | --tenant acme | d1 --tenant Acme | d1 --tenant acme --summary
@@ -110,6 +114,7 @@ const NO_STACK: &str = "
     cancel: d1 --tenant acme --yes
     dead-letters: list | show d1 --tenant acme | replay --all | purge --all --yes
     limits: list | set tenant acme 50/s | unset tenant acme
+    tenants: list | set acme --weight 4 | show acme | clear acme
     status: --summary | --summary --since 15d
     subscriptions: list | list --tenant acme --tag news --all --json | delete s1 --tenant acme --yes
     subscriptions: list --failing --tenant acme | enable hooks --tenant acme | prune --tenant acme --yes

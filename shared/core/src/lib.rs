@@ -58,6 +58,7 @@ pub mod retry_after;
 pub mod route;
 pub mod setback;
 pub mod shape;
+pub mod share;
 pub mod strip;
 pub mod subscription;
 pub mod tag;

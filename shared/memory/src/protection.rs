@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use redial_core::protection::{Circuit, Counted, OriginState, token_bucket};
-use redial_core::rate::Rate;
+use redial_core::share::Share;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
+use redial_engine::ports::{Allowed, Limited, PortError, Protection, StoredOrigin};
 
 use super::{Memory, State};
 
@@ -38,14 +38,20 @@ impl Protection for Memory {
         &self,
         circuits: Vec<Circuit>,
         limits: Vec<Limited>,
-    ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+    ) -> Result<(Vec<StoredOrigin>, Vec<Allowed>), PortError> {
         // The one read of dispatch that is eventually consistent.
         let age = self.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.staleness());
         self.effect("protection", |state| {
             let then = state.now.minus(age);
             let stored = |circuit| state.circuit_at(circuit, then);
-            let rate = |limit| state.limits.get(limit).copied();
-            (circuits.iter().map(stored).collect(), limits.iter().map(rate).collect())
+            let allowed = |limited: &Limited| Allowed {
+                rate: state.limits.get(limited).copied(),
+                share: match limited {
+                    Limited::Origin(_) => Share::default(),
+                    Limited::Tenant(tenant) => state.shares.get(tenant).copied().unwrap_or_default(),
+                },
+            };
+            (circuits.iter().map(stored).collect(), limits.iter().map(allowed).collect())
         })
         .await
     }

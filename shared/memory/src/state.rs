@@ -24,6 +24,7 @@ use redial_core::queue::Outgoing;
 use redial_core::quota::{Exceeded, Limit, Quota};
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
+use redial_core::share::Share;
 use redial_core::subscription::Subscription;
 use redial_core::time::Timestamp;
 use redial_core::traceparent::{SpanId, Traceparent};
@@ -129,6 +130,7 @@ pub struct State {
     pub recipients: BTreeMap<Circuit, StoredOrigin>,
     pub counters: BTreeMap<(Circuit, u16), Counted>,
     pub limits: BTreeMap<Limited, Rate>,
+    pub shares: BTreeMap<Tenant, Share>,
     /// Tenants' own quotas.
     pub quotas: BTreeMap<(Tenant, Quota), Limit>,
     /// What tenants' quotas count, but for subscriptions.

@@ -7,9 +7,8 @@ use std::time::Duration;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::{Circuit, Counted, OriginState, Phase, Place, token_bucket};
-use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
+use redial_engine::ports::{Allowed, Limited, PortError, Protection, StoredOrigin};
 use redial_memory::Memory;
 
 use crate::posted::Sign;
@@ -207,7 +206,7 @@ impl Protection for WatchedProtection {
         &self,
         circuits: Vec<Circuit>,
         limits: Vec<Limited>,
-    ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+    ) -> Result<(Vec<StoredOrigin>, Vec<Allowed>), PortError> {
         circuits.iter().for_each(|circuit| self.knowledge.tried(circuit, self.now()));
         let read = match self.memory.read(circuits.clone(), limits).await {
             Ok(read) => read,

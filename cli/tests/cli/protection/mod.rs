@@ -10,6 +10,7 @@ use redial_core::{
     identity::Tenant,
     quota::{Limit, Quota},
     rate::Rate,
+    share::{Concurrency, Share, Weight},
 };
 use redial_engine::ports::{Added, Limited, Protection as _, Quotas as _, Usage};
 
@@ -22,6 +23,7 @@ async fn an_operator_sees_and_changes_what_workers_share() {
         breakers::without_origins_every_breaker_is_closed(&stack).await;
         limits_are_set_listed_and_removed(&stack).await;
         quotas_are_set_shown_and_removed(&stack).await;
+        shares_are_set_shown_and_removed(&stack).await;
         breakers::breakers_are_opened_and_closed(&stack).await;
         breakers::breakers_are_listed_as_workers_left_them(&stack).await;
         breakers::messages_that_wait_for_an_origin_are_counted(&stack).await;
@@ -61,9 +63,10 @@ async fn limits_are_set_listed_and_removed(stack: &TestStack) {
     // As workers read them.
     let tenant = |name| Limited::Tenant(Tenant::parse(name).expect("a tenant"));
     let of = vec![tenant("acme"), Limited::Origin(origin(PARTNER)), tenant("bolt")];
-    let (_, rates) = protection(stack).read(Vec::new(), of).await.expect("the table answers");
+    let (_, allowed) = protection(stack).read(Vec::new(), of).await.expect("the table answers");
+    let rates = allowed.iter().map(|it| it.rate);
     let rate = |text| Some(Rate::parse(text).expect("a rate"));
-    assert_eq!(rates, [rate("90/h"), rate("120/min"), None]);
+    assert!(rates.eq([rate("90/h"), rate("120/min"), None]));
 
     assert_eq!(
         stack.shown("limits list"),
@@ -81,6 +84,45 @@ async fn limits_are_set_listed_and_removed(stack: &TestStack) {
     let partner = stack.json(format!("limits unset origin {PARTNER}"));
     assert_eq!(partner, json!({"of": "origin", "name": PARTNER, "rate": null, "before": "120/min"}));
     assert_eq!(stack.json("limits list"), json!({"limits": []}));
+}
+
+async fn shares_are_set_shown_and_removed(stack: &TestStack) {
+    let none = "no tenant has a weight, a concurrency or a rate of its own\n";
+    assert_eq!(stack.redial("tenants list").refused_with(0), none);
+    let set = stack.redial("tenants set acme --weight 4");
+    assert!(set.stderr.contains("within 30 seconds"), "{}", set.stderr);
+    assert_eq!(set.succeeds(), "acme: weight 4, concurrency any; was weight 1, concurrency any\n");
+    let before = json!({"weight": 4, "concurrency": null});
+    let again = stack.json("tenants set acme --concurrency 50");
+    assert_eq!(again, json!({"tenant": "acme", "weight": 4, "concurrency": 50, "before": before}));
+    stack.json("limits set tenant bolt 90/h");
+
+    // As workers read them.
+    let of = ["acme", "bolt"].map(|name| Limited::Tenant(Tenant::parse(name).expect("a tenant"))).to_vec();
+    let (_, allowed) = protection(stack).read(Vec::new(), of).await.expect("the table answers");
+    let share = (Weight::parse("4").ok(), Concurrency::parse("50").ok());
+    assert_eq!((allowed[0].share.weight, allowed[0].share.concurrency), share);
+    assert_eq!((allowed[0].rate, allowed[1].share), (None, Share::default()));
+
+    let rows = "TENANT  WEIGHT  CONCURRENCY  RATE\n\
+                acme         4           50  -\n\
+                bolt         1            -  90/h\n";
+    assert_eq!(stack.shown("tenants list"), rows);
+    let acme = json!({"tenant": "acme", "weight": 4, "concurrency": 50, "rate": null});
+    assert_eq!(stack.json("tenants show acme"), acme);
+    assert_eq!(stack.json("tenants list")["tenants"][0], acme);
+    assert_eq!(stack.json("tenants show crux")["weight"], 1);
+    assert_eq!(stack.json("limits list")["limits"].as_array().map(Vec::len), Some(1), "a share is no rate");
+
+    // One goes, the others stay.
+    stack.json("limits unset tenant bolt");
+    let cleared = stack.shown("tenants clear acme --weight");
+    assert_eq!(cleared, "acme: weight 1, concurrency 50; was weight 4, concurrency 50\n");
+    assert_eq!(stack.redial("tenants clear acme --weight").ends_with(1), "no weight is set for acme\n");
+    assert_eq!(stack.json("tenants clear acme")["before"]["concurrency"], 50);
+    let gone = stack.redial("tenants clear acme").ends_with(1);
+    assert_eq!(gone, "neither weight nor concurrency is set for acme\n");
+    assert_eq!(stack.json("tenants list"), json!({"tenants": []}));
 }
 
 async fn quotas_are_set_shown_and_removed(stack: &TestStack) {

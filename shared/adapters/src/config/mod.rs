@@ -109,6 +109,8 @@ pub struct CleanupConfig {
 
 pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfig, ConfigError> {
     Reader::through(lookup, |read| {
+        let send_timeout = read.seconds("SEND_TIMEOUT_SECONDS", Duration::from_secs(10), 1, 60);
+        let webhook_timeout = read.seconds("WEBHOOK_TIMEOUT_SECONDS", webhook::TIMEOUT, 1, 60);
         Some(DispatchConfig {
             stack: read.stack(),
             state_machine_arn: read.state_machine(),
@@ -118,8 +120,8 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
             push_hosts: read.push_hosts(),
             egress_allow: read.egress_allow(),
             egress_roots: read.egress_roots(),
-            send_timeout: read.seconds("SEND_TIMEOUT_SECONDS", Duration::from_secs(10), 1, 60),
-            webhook_timeout: read.seconds("WEBHOOK_TIMEOUT_SECONDS", webhook::TIMEOUT, 1, 60),
+            send_timeout,
+            webhook_timeout,
             waits: WaitSettings {
                 sqs_max_delay: read.number(
                     "SQS_MAX_DELAY_SECONDS",
@@ -132,7 +134,8 @@ pub fn dispatch(lookup: impl Fn(&str) -> Option<String>) -> Result<DispatchConfi
                 ..WaitSettings::default()
             },
             lease_margin: read.seconds("LEASE_MARGIN_SECONDS", Duration::from_secs(10), 0, 900),
-            protection: read.protection(),
+            // A push may be sent twice: once more with a new signature.
+            protection: read.protection((send_timeout * 2).max(webhook_timeout)),
             switched_off_after: read.switched_off_after(),
             suspects: read.suspects(),
             probed_every: read.seconds("SUSPECT_PROBE_SECONDS", suspicion::PROBED_EVERY, 1, 604_800),

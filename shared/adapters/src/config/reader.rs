@@ -160,7 +160,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         Some(SecretLocation::Value(Secret::new(text)))
     }
 
-    pub(super) fn protection(&mut self) -> protection::Settings {
+    pub(super) fn protection(&mut self, longest_attempt: Duration) -> protection::Settings {
         let default = protection::Settings::default();
         let cooldowns = default.cooldowns;
         let longest = cooldowns.longest.as_secs();
@@ -168,6 +168,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         protection::Settings {
             judges: self.switch("BREAKER", default.judges),
             cooldowns: Cooldowns { first, ..cooldowns },
+            longest_attempt,
             ..default
         }
     }

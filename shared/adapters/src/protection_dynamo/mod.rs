@@ -6,7 +6,7 @@
 //! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, and those by place (`t0a` to `r7l`), which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
 //! | the same three | with `<origin>#<tenant>#<hash of the address>` in the origin's place | of one recipient that is, or was lately, in trouble |
-//! | `limits` | `origin#<origin>`, `tenant#<tenant>` | `rate`: a limit that an operator has set |
+//! | `limits` | `origin#<origin>`, `tenant#<tenant>` | `rate`: a limit that an operator has set; a tenant's `weight` and `concurrency` |
 //! | `bucket#<part of a bucket>` | `slots` | `free_from`: when its next slot is free, in epoch ms |
 //!
 //! All but limits expire some time after their last write: a recipient's after a day, because it has a state only while something is
@@ -16,21 +16,20 @@
 //! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused. An attribute that this version
 //! did not write (an older version or an operator did) reads as if it were absent: protection never prevents sending.
 
+mod limits;
 mod slots;
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::ReturnValue;
 use futures_util::future::join_all;
 use redial_core::endpoint::Origin;
-use redial_core::identity::Tenant;
 use redial_core::protection::token_bucket::{Answer, Request};
 use redial_core::protection::{Circuit, Count, Counted, OriginState, Phase};
-use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
+use redial_engine::ports::{Allowed, Limited, PortError, Protection, StoredOrigin};
 use redial_engine::protection::COUNTERS;
 
+use self::limits::{limit_key, read_and_log};
 use crate::retries::Patience;
 use crate::table::attributes::{Item, Read as _, expiry, key, n, s};
 use crate::table::{Reading, Table, on_a_table};
@@ -38,9 +37,6 @@ use crate::telemetry;
 
 /// The partition of the list of origins.
 const LIST: &str = "origins";
-
-/// The partition of limits.
-const LIMITS: &str = "limits";
 
 /// How long a state, and its place in the list, is kept after it was last written.
 const STATE_KEPT: Duration = Duration::from_secs(7 * 86_400);
@@ -119,31 +115,6 @@ impl DynamoProtection {
     pub async fn stored(&self, circuit: &Circuit) -> Result<StoredOrigin, PortError> {
         Ok(self.table.get(state_key(circuit)).await?.as_ref().map(stored).unwrap_or_default())
     }
-
-    /// The limits in effect: origins' first, then tenants', in the order of their texts.
-    pub async fn limits(&self) -> Result<Vec<(Limited, Rate)>, PortError> {
-        let items = self.table.partition(LIMITS).await?;
-        let read = |item: &Item| {
-            let limited = limited(item)?;
-            let rate = rate(&limited, item)?;
-            Some((limited, rate))
-        };
-        Ok(items.iter().filter_map(read).collect())
-    }
-
-    /// Sets a limit; returns the previous one, if it was valid.
-    pub async fn set_limit(&self, limited: &Limited, rate: Rate) -> Result<Option<Rate>, PortError> {
-        let values = [(":rate", s(rate.to_string()))];
-        let update = self.table.update(limit_key(limited), "SET #rate = :rate", values);
-        let before = self.table.send(update.return_values(ReturnValue::UpdatedOld)).await?.attributes();
-        Ok(before.and_then(|item| Rate::parse(item.text("rate")?).ok()))
-    }
-
-    /// Removes a limit; returns it, if it was valid.
-    pub async fn remove_limit(&self, limited: &Limited) -> Result<Option<Rate>, PortError> {
-        let before = self.table.delete(limit_key(limited)).await?;
-        Ok(before.and_then(|item| Rate::parse(item.text("rate")?).ok()))
-    }
 }
 
 impl Protection for DynamoProtection {
@@ -151,14 +122,16 @@ impl Protection for DynamoProtection {
         &self,
         circuits: Vec<Circuit>,
         limits: Vec<Limited>,
-    ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+    ) -> Result<(Vec<StoredOrigin>, Vec<Allowed>), PortError> {
         let keys = circuits.iter().map(state_key).chain(limits.iter().map(limit_key)).collect();
         let mut found = self.table.read_all(keys, Reading::Eventual, Patience::brief()).await?.into_iter();
         let states =
             found.by_ref().take(circuits.len()).map(|item| item.as_ref().map(stored).unwrap_or_default());
         let states = states.collect();
-        let rates = limits.iter().zip(found).map(|(limited, item)| rate(limited, &item?));
-        Ok((states, rates.collect()))
+        let allowed = |(limited, item): (&Limited, Option<Item>)| {
+            item.map(|item| read_and_log(limited, &item)).unwrap_or_default()
+        };
+        Ok((states, limits.iter().zip(found).map(allowed).collect()))
     }
 
     async fn look(&self, circuit: &Circuit) -> Result<(StoredOrigin, Counted), PortError> {
@@ -238,13 +211,6 @@ fn counts_key(circuit: &Circuit, counter: u16) -> Item {
     key(format!("origin#{circuit}#{counter}"), "counts")
 }
 
-fn limit_key(limited: &Limited) -> Item {
-    match limited {
-        Limited::Origin(origin) => key(LIMITS, format!("origin#{}", origin.as_str())),
-        Limited::Tenant(tenant) => key(LIMITS, format!("tenant#{tenant}")),
-    }
-}
-
 /// An origin's state. One that cannot be read counts as new, at its stored version: the next exchange replaces it.
 fn stored(item: &Item) -> StoredOrigin {
     let state = item.text("state").and_then(|text| serde_json::from_str(text).ok());
@@ -274,26 +240,6 @@ fn counted(item: &Item) -> Counted {
         *counter = item.number(&name).unwrap_or(0);
     }
     counted
-}
-
-/// The origin or tenant in a limit's sort key.
-fn limited(item: &Item) -> Option<Limited> {
-    match item.text("sk")?.split_once('#')? {
-        ("origin", origin) => Origin::parse(origin).map(Limited::Origin),
-        ("tenant", tenant) => Tenant::parse(tenant).map(Limited::Tenant),
-        _ => None,
-    }
-}
-
-/// A limit's rate. Another value is logged and ignored.
-fn rate(limited: &Limited, item: &Item) -> Option<Rate> {
-    // An attribute of another type counts as an empty text: invalid.
-    let read = Rate::parse(item.text("rate").unwrap_or_default());
-    read.map_err(|error| match limited {
-        Limited::Origin(_) => telemetry::limit_ignored(None, "an origin's", &error),
-        Limited::Tenant(tenant) => telemetry::limit_ignored(Some(tenant), "a tenant's", &error),
-    })
-    .ok()
 }
 
 #[cfg(test)]

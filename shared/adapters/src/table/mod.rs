@@ -129,7 +129,10 @@ impl Table {
         let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
         let delete = delete
             .condition_expression(condition)
-            .set_expression_attribute_values(Some(item(values)))
+            .set_expression_attribute_names(
+                Some(names_in([condition].into_iter())).filter(|it| !it.is_empty()),
+            )
+            .set_expression_attribute_values(Some(item(values)).filter(|it| !it.is_empty()))
             .return_values(ReturnValue::AllOld);
         match Box::pin(delete.send()).await {
             Ok(_) => Ok(true),

@@ -32,6 +32,10 @@ pub enum TokenBucket {
     Line(String),
     /// The releases that look after a shard of a line.
     Turn(String, u16),
+    /// A tenant's seats in a window, by its number, where it has so many ([`super::seats`]).
+    Seats(String, i64, u32),
+    /// The order in which a tenant's messages return after they found none of its seats free.
+    Seated(String),
     /// The order in which a tenant's messages return after they found a bucket empty.
     Queue(Box<TokenBucket>, String),
 }
@@ -47,6 +51,8 @@ impl TokenBucket {
             Self::Waiting(origin) => format!("waiting#{origin}"),
             Self::Line(line) => format!("line#{line}"),
             Self::Turn(line, shard) => format!("turn#{line}#{shard}"),
+            Self::Seats(tenant, window, most) => format!("seats#{tenant}#{most}#{window}"),
+            Self::Seated(tenant) => format!("seats#{tenant}"),
             Self::Queue(bucket, tenant) => format!("queue#{tenant}#{}", bucket.key()),
         }
     }
@@ -61,6 +67,7 @@ impl TokenBucket {
             Self::ApiKey(_) => "api_limit",
             Self::Waiting(_) => "breaker",
             Self::Line(_) | Self::Turn(..) => "line",
+            Self::Seats(..) | Self::Seated(_) => "tenant_concurrency",
             Self::Queue(..) => "queue",
         }
     }

@@ -18,17 +18,27 @@ use redial_core::reason::Reason;
 use redial_core::time::{Timestamp, Ttl};
 use redial_core::verdict::{Retry, Verdict};
 
+/// What may be sent, and what not.
+#[derive(Debug, Default)]
+pub(super) struct Admitted {
+    pub(super) gated: Vec<(Job, Gate)>,
+    /// Those whose tenants have as many attempts under way as they may have: they follow the others, or come back then.
+    pub(super) seatless: Vec<(Job, Option<Timestamp>)>,
+}
+
 impl<P: Ports> Worker<P> {
-    /// Asks whether these may be sent now.
-    pub(super) async fn admit(&self, jobs: Vec<Job>) -> Vec<(Job, Gate)> {
+    /// Asks whether these may be sent now. `may_follow`: whether there is time for some of them after the others.
+    pub(super) async fn admit(&self, jobs: Vec<Job>, may_follow: bool) -> Admitted {
         let asks: Vec<Ask> = jobs.iter().map(ask).collect();
         let now = self.system.now();
-        let admitted = self.guard.admit(&self.protection, &asks, now, &mut self.system.rng()).await;
+        let rng = &mut self.system.rng();
+        let admitted = self.guard.admit_some(&self.protection, &asks, may_follow, now, rng).await;
         self.report(&admitted.changes).await;
-        let mut gated = Vec::with_capacity(jobs.len());
-        let admissions = admitted.admissions.into_iter().zip(admitted.patience);
-        for ((mut job, ask), (admission, patience)) in jobs.into_iter().zip(asks).zip(admissions) {
+        let mut all = Admitted { gated: Vec::with_capacity(jobs.len()), ..Admitted::default() };
+        let admissions = admitted.admissions.into_iter().zip(admitted.patience).zip(admitted.seats);
+        for ((mut job, ask), ((admission, patience), seat)) in jobs.into_iter().zip(asks).zip(admissions) {
             job.patience = patience;
+            job.seat = seat;
             let gate = match admission {
                 Admission::Go { at, probe } => {
                     job.slot = Some(Slot { at, probe, whose: ask.whose });
@@ -45,11 +55,16 @@ impl<P: Ports> Worker<P> {
                     self.telemetry.count_with(Metric::Deferred, Provider::of_origin(&ask.origin), 1);
                     self.within_hours(&mut job, at)
                 }
+                Admission::Seatless { at } => {
+                    job.held_by = Some(HeldBy::Protection);
+                    all.seatless.push((job, at));
+                    continue;
+                }
                 Admission::TooLate => Gate::End(plan::failed(Reason::TtlExceeded, job.policy())),
             };
-            gated.push((job, gate));
+            all.gated.push((job, gate));
         }
-        gated
+        all
     }
 
     /// What is held back until `at` waits for its hours if they are over by then. In a line it waits until its origin may be sent to.

@@ -65,6 +65,7 @@ impl<P: Ports> Worker<P> {
             self.telemetry.panicked(&job.message.id, &job.message.tenant);
             Err(Setback::Panicked)
         });
+        let job = Job { seat: None, ..job };
         match made {
             Ok(Tried { plan, facts, seen, took }) => Finished { job, made: Ok((plan, facts)), seen, took },
             Err(setback) => Finished { job, made: Err(setback), seen: None, took: Duration::ZERO },
@@ -100,7 +101,10 @@ impl<P: Ports> Worker<P> {
         // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded: the latest
         // start leaves [`RESERVE`] after it, to record it and to hand it off.
         let longest = self.whole_time_out(job.channel);
-        let last_start = invocation.deadline.minus(longest + RESERVE);
+        let mut last_start = invocation.deadline.minus(longest + RESERVE);
+        if let Some(seat) = &job.seat {
+            last_start = last_start.min(seat.until().minus(longest));
+        }
         if began > last_start {
             return Err(Setback::NotAdmitted);
         }

@@ -236,6 +236,7 @@ pub(super) fn job(
         terms,
         chosen,
         slot: None,
+        seat: None,
         patience: Patience::Whole,
         is_cancelled: false,
         is_erased: false,

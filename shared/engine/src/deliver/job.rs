@@ -1,7 +1,7 @@
 //! A message on its way through the pass, with what was read of its recipient and its policy.
 
 use super::worker::Settings;
-use crate::protection::ProbeOf;
+use crate::protection::{ProbeOf, Seat};
 use redial_core::ack;
 use redial_core::channel::Channel;
 use redial_core::endpoint::{EndpointHash, HashKeys};
@@ -56,6 +56,8 @@ pub(super) struct Job {
     pub(super) chosen: Chosen,
     /// When it may be sent, once it was admitted.
     pub(super) slot: Option<Slot>,
+    /// What its attempt holds, if its tenant may have no more than a number of them under way.
+    pub(super) seat: Option<Seat>,
     /// How long its attempt may take, or whether it goes on in the bulk lane.
     pub(super) patience: Patience,
     /// Whether the message to the audience that it belongs to was cancelled.

@@ -7,7 +7,7 @@
 //!
 //! A release reads the origin's state for each page. While the origin holds messages back it sends none but those whose time is over, and
 //! a few as probes if nothing else comes; while its pace is limited, as many as the pace has room for in the next ten seconds. What several
-//! releases send together is limited, too: they take places in one shared bucket. A page is deleted only after it was sent: a worker that
+//! releases send together is limited, too: they take places in one shared bucket, and the tenants of a page take them in turn, by their weights. A page is deleted only after it was sent: a worker that
 //! dies between the two sends it twice, and the claim drops the second.
 
 use std::time::Duration;
@@ -289,6 +289,7 @@ impl<P: Ports> Worker<P> {
                     Places::None => return Ok(()),
                     Places::Full => return self.send_all(vec![again(LOT / 2)]).await,
                     Places::From { begin, per_second } => {
+                        let page = self.in_turn(page).await;
                         let now = system.now();
                         let after = |nth: usize, _: &ParkedItem| {
                             begin.since(now) + Duration::from_secs_f64(nth as f64 / per_second)
@@ -300,6 +301,16 @@ impl<P: Ports> Worker<P> {
             }
         }
         Ok(())
+    }
+
+    /// A page in the order in which its tenants' messages leave.
+    async fn in_turn(&self, page: Vec<ParkedItem>) -> Vec<ParkedItem> {
+        if page.iter().any(|item| item.tenant != page[0].tenant) {
+            let tenants = page.iter().map(|item| &item.tenant);
+            let error = self.guard.follow(&self.protection, tenants, self.system.now()).await;
+            error.iter().for_each(|error| self.telemetry.infrastructure(error));
+        }
+        self.guard.in_turn(page, |item| (Rank::Last, &item.tenant))
     }
 
     /// When a release looks after a shard; `None` if another is to come.

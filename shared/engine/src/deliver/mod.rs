@@ -67,6 +67,7 @@ use redial_core::gate::Gate;
 use redial_core::message::To;
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
+use redial_core::protection::Rank;
 use redial_core::protection::patience::Patience;
 use redial_core::route::{Route, route};
 use redial_core::setback::Setback;
@@ -86,6 +87,10 @@ use job::Job;
 use planned::Planned;
 use rarely::rarely;
 use turns::{BEGUN_TOGETHER, others_go_on};
+
+/// For how long after its beginning an invocation makes attempts of tenants that have to wait for their own others. After that they come back:
+/// a tenant with slow receivers is not to keep a worker for itself.
+const FOLLOWED_FOR: Duration = Duration::from_secs(5);
 
 impl<P: Ports> Worker<P> {
     /// Delivers a batch; returns the SQS MessageIds of those that must come back.
@@ -110,16 +115,21 @@ impl<P: Ports> Worker<P> {
         visibility::return_some(outbox, telemetry, &incoming, all, system.now(), system.rng()).await
     }
 
-    async fn deliver_all(&self, invocation: &Invocation, mut jobs: Vec<Job>) -> Acknowledgements {
+    async fn deliver_all(&self, invocation: &Invocation, jobs: Vec<Job>) -> Acknowledgements {
         let mut all = Acknowledgements::default();
+        let mut jobs = self.guard.in_turn(jobs, |job| (Rank::of(&job.message), &job.message.tenant));
+        let follow_until = self.system.now().plus(FOLLOWED_FOR);
         while !jobs.is_empty() {
             let rest = jobs.split_off(jobs.len().min(CONCURRENCY));
+            let mut following = Vec::new();
             if self.has_time_for(invocation, &jobs) {
-                all.extend(Box::pin(self.deliver_some(invocation, jobs)).await);
+                let may_follow = self.system.now() < follow_until;
+                all.extend(Box::pin(self.deliver_some(invocation, jobs, may_follow, &mut following)).await);
             } else {
                 jobs.iter().for_each(|job| all.comes_back(job.place, Setback::NotAdmitted));
             }
             jobs = rest;
+            jobs.append(&mut following);
         }
         all
     }
@@ -141,7 +151,14 @@ impl<P: Ports> Worker<P> {
         self.system.now().plus(time_for(longest)) <= invocation.deadline
     }
 
-    async fn deliver_some(&self, invocation: &Invocation, jobs: Vec<Job>) -> Acknowledgements {
+    /// Delivers these, but for those that are to follow once the others are over.
+    async fn deliver_some(
+        &self,
+        invocation: &Invocation,
+        jobs: Vec<Job>,
+        may_follow: bool,
+        following: &mut Vec<Job>,
+    ) -> Acknowledgements {
         let Self { settings, system, telemetry, .. } = self;
         let mut all = Acknowledgements::default();
         let jobs = erasures::without_erased(self.resolve(jobs, &mut all).await, &mut all);
@@ -156,7 +173,17 @@ impl<P: Ports> Worker<P> {
         let early = gated.iter().filter(|(_, gate)| matches!(gate, Gate::Later(_))).count();
         telemetry.count(Metric::Deferred, early as u64);
         let passed = passed.into_iter().map(|(job, _)| job).collect();
-        gated.extend(self.admit(passed).await);
+        let admitted = self.admit(passed, may_follow).await;
+        gated.extend(admitted.gated);
+        for (job, at) in admitted.seatless {
+            match at {
+                None => following.push(job),
+                Some(at) => {
+                    telemetry.count_with(Metric::Deferred, job.provider(), 1);
+                    gated.push((job, Gate::Later(at)));
+                }
+            }
+        }
         self.keep_to_quotas(&mut gated, now).await;
         let mut later = Vec::new();
         let mut claims = Vec::with_capacity(gated.len());

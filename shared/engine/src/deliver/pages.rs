@@ -31,7 +31,9 @@ use redial_core::message::{Message, Travel};
 use redial_core::metric::Metric;
 use redial_core::page::{PageMessage, Places, Sheet, source_of};
 use redial_core::plan::Plan;
+use redial_core::protection::Rank;
 use redial_core::queue::{Outgoing, Queue};
+use redial_core::route::DelaySeconds;
 use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 
@@ -90,14 +92,14 @@ impl Held<'_> {
 }
 
 impl<P: Ports> Worker<P> {
-    /// Sends these pages, one after the other.
+    /// Sends these pages, one after the other, and tenants in turn.
     pub(super) async fn send_pages(
         &self,
         invocation: &Invocation,
         pages: Vec<(usize, PageMessage)>,
     ) -> Acknowledgements {
         let mut acknowledgements = Acknowledgements::default();
-        for (place, page) in pages {
+        for (place, page) in self.guard.in_turn(pages, |(_, page)| (Rank::Last, &page.key.run.tenant)) {
             if !self.has_time_for_a_wave(invocation) {
                 acknowledgements.comes_back(place, Setback::NotAdmitted);
                 continue;
@@ -162,7 +164,7 @@ impl<P: Ports> Worker<P> {
                 return Ok(Ended::Over);
             }
             if !self.has_time_for_a_wave(invocation) {
-                return self.goes_on(held).await;
+                return self.goes_on(held, Duration::ZERO).await;
             }
             if !is_first {
                 // It may have been cancelled meanwhile.
@@ -170,7 +172,9 @@ impl<P: Ports> Worker<P> {
                 held.run = run;
             }
             is_first = false;
-            self.send_wave(invocation, &mut held, places).await?;
+            if let Some(seats_at) = self.send_wave(invocation, &mut held, places).await? {
+                return self.goes_on(held, seats_at.since(self.system.now())).await;
+            }
         }
     }
 
@@ -179,11 +183,12 @@ impl<P: Ports> Worker<P> {
         loaded.into_iter().next().expect("a port answers every item")
     }
 
-    /// Ends the lease, and sends the page's message again for the rest.
-    async fn goes_on(&self, mut held: Held<'_>) -> Result<Ended, PortError> {
+    /// Ends the lease, and sends the page's message again for the rest, which is taken up after so long.
+    async fn goes_on(&self, mut held: Held<'_>, after: Duration) -> Result<Ended, PortError> {
         held.lease.until = self.system.now();
         self.write_sheet(&mut held).await?;
-        self.send_all(vec![held.page.outgoing(held.run.lane)]).await?;
+        let delay = DelaySeconds::floor(after, self.settings.waits.sqs_max_delay);
+        self.send_all(vec![Outgoing { delay, ..held.page.outgoing(held.run.lane) }]).await?;
         Ok(Ended::Over)
     }
 
@@ -271,26 +276,30 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Sends to those of these places that may be sent to now; the others leave the page.
+    /// Sends to those of these places that may be sent to now; the others leave the page, but for those that have to wait until others of their
+    /// tenant are over. Answers when the page goes on, if all of them have to.
     async fn send_wave(
         &self,
         invocation: &Invocation,
         held: &mut Held<'_>,
         places: Places,
-    ) -> Result<(), PortError> {
+    ) -> Result<Option<Timestamp>, PortError> {
         let (resolved, _) = self.resolve_some(held, places).await?;
         let now = self.system.now();
         let is_open = |job: &Job| job.gate(&self.settings, now) == Gate::Go;
         let passed = resolved.into_iter().filter(is_open).collect();
-        let admitted = self.admit(passed).await.into_iter().filter(|(_, gate)| *gate == Gate::Go);
-        let going: Vec<Job> = admitted.map(|(job, _)| job).collect();
+        let admitted = self.admit(passed, true).await;
+        let go = admitted.gated.into_iter().filter(|(_, gate)| *gate == Gate::Go);
+        let going: Vec<Job> = go.map(|(job, _)| job).collect();
         if !self.has_time_for_a_wave(invocation) {
             // The reads may have been slow. Nothing was begun of these.
-            return Ok(());
+            return Ok(None);
         }
+        let following: Places = admitted.seatless.iter().map(|(job, _)| job.place).collect();
+        let seats_at = admitted.seatless.iter().filter_map(|(_, at)| *at).min();
         self.telemetry.count(Metric::Deliveries, going.len() as u64);
         let started: Places = going.iter().map(|job| job.place).collect();
-        let apart = places.without(started);
+        let apart = places.without(started).without(following);
         held.sheet.started = started;
         held.sheet.parts_with(apart);
         self.write_sheet(held).await?;
@@ -299,7 +308,7 @@ impl<P: Ports> Worker<P> {
             held.has_failed = true;
         }
         self.attempt_wave(invocation, held, going).await;
-        Ok(())
+        Ok(seats_at)
     }
 
     /// Makes all these attempts at once, and records and hands off their outcomes as they come.

@@ -25,7 +25,7 @@ pub use http_api::{
 pub use ledger::{Claim, ClaimAnswer, Ledger, LedgerReader, Settlement};
 pub use outbox::{Outbox, Receipt};
 pub use policies::{KnownPolicies, Policies};
-pub use protection::{Limited, Protection, StoredOrigin};
+pub use protection::{Allowed, Limited, Protection, StoredOrigin};
 pub use quotas::{Added, Quotas, Usage};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{

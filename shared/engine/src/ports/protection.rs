@@ -5,6 +5,7 @@ use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::{Circuit, Counted, OriginState, token_bucket};
 use redial_core::rate::Rate;
+use redial_core::share::Share;
 use redial_core::time::Timestamp;
 
 /// What an operator's limit is about.
@@ -12,6 +13,27 @@ use redial_core::time::Timestamp;
 pub enum Limited {
     Origin(Origin),
     Tenant(Tenant),
+}
+
+/// What an operator allows an origin or a tenant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Allowed {
+    /// The most attempts in a span of time; `None`: any number.
+    pub rate: Option<Rate>,
+    /// An origin has none.
+    pub share: Share,
+}
+
+impl From<Rate> for Allowed {
+    fn from(rate: Rate) -> Self {
+        Self { rate: Some(rate), share: Share::default() }
+    }
+}
+
+impl From<Share> for Allowed {
+    fn from(share: Share) -> Self {
+        Self { rate: None, share }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -23,12 +45,12 @@ pub struct StoredOrigin {
 
 /// Reads and changes what is shared. Every call may fail: sending goes on without.
 pub trait Protection: Send + Sync {
-    /// These circuits' states, and these limits, in the order of the request; a second old is good enough.
+    /// These circuits' states, and what these are allowed, in the order of the request; a second old is good enough.
     fn read(
         &self,
         circuits: Vec<Circuit>,
         limits: Vec<Limited>,
-    ) -> impl Answer<(Vec<StoredOrigin>, Vec<Option<Rate>>)>;
+    ) -> impl Answer<(Vec<StoredOrigin>, Vec<Allowed>)>;
 
     /// A circuit's state as it is now, and the sum of its counters.
     fn look(&self, circuit: &Circuit) -> impl Answer<(StoredOrigin, Counted)>;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::ports::{Limited, PortError, Protection};
+use super::admit::{Contest, Contested};
+use super::seats::{Taken, UnderWay};
+use crate::ports::{Allowed, Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::protection::breaker::{Cooldowns, FAST, FAST_FROM_SECS, Phase, SLOW};
@@ -17,7 +19,7 @@ use redial_core::protection::peers::{Peer, Peers};
 use redial_core::protection::spread::Recent;
 use redial_core::protection::token_bucket::{Block, TokenBucket};
 use redial_core::protection::{AtOrigin, Circuit, Counted};
-use redial_core::rate::Rate;
+use redial_core::share::Weight;
 use redial_core::time::Timestamp;
 
 /// Over how many counters an origin's counts are spread: a thousand workers a second are 63 writes a second to each.
@@ -39,6 +41,8 @@ pub struct Settings {
     pub state_max_age: Duration,
     /// How long a limit is believed.
     pub limit_max_age: Duration,
+    /// What an attempt takes at most, from its beginning.
+    pub longest_attempt: Duration,
 }
 
 impl Default for Settings {
@@ -48,6 +52,8 @@ impl Default for Settings {
             cooldowns: Cooldowns::default(),
             state_max_age: Duration::from_millis(1_500),
             limit_max_age: Duration::from_secs(30),
+            // A push may be sent twice.
+            longest_attempt: Duration::from_secs(20),
         }
     }
 }
@@ -70,6 +76,7 @@ pub struct Guard {
     pub(super) settings: Settings,
     /// This worker's number: which counters it adds to, and which parts of buckets it asks.
     pub(super) number: u32,
+    pub(super) under_way: UnderWay,
     known: Mutex<Known>,
 }
 
@@ -80,12 +87,16 @@ pub(super) struct Known {
     pub(super) recipients: HashMap<AtOrigin, KnownOrigin>,
     /// What it saw of those that failed or limited it, which are few.
     pub(super) doubts: HashMap<AtOrigin, Doubt>,
-    pub(super) limits: HashMap<Limited, (Option<Rate>, Timestamp)>,
+    pub(super) limits: HashMap<Limited, (Allowed, Timestamp)>,
     pub(super) blocks: HashMap<String, HeldBlock>,
     /// The last place of a queue, and when it was that.
     pub(super) last_places: HashMap<String, (Timestamp, Timestamp)>,
     /// Whose messages found a bucket empty, and when last.
     pub(super) turned_away: HashMap<(TokenBucket, Tenant), Timestamp>,
+    /// Whose turn it is at the slots of origins that tenants wait for.
+    pub(super) contested: HashMap<Contest, Contested>,
+    /// What was taken of tenants' seats.
+    pub(super) seats: HashMap<Tenant, Taken>,
     /// How many retries failed again, by whose endpoint it was: the attempts of the last ten seconds.
     failed_again: HashMap<SubscriptionKey, Window>,
     /// Whose attempts hung.
@@ -152,7 +163,7 @@ pub(super) struct HeldBlock {
 impl Guard {
     /// Of a worker of that number: any, as long as workers' are evenly spread.
     pub fn new(settings: Settings, number: u32) -> Self {
-        Self { settings, number, known: Mutex::default() }
+        Self { settings, number, under_way: UnderWay::default(), known: Mutex::default() }
     }
 
     /// Whether origins are judged by what they answer.
@@ -195,7 +206,7 @@ impl Guard {
         let mut known = self.known();
         known.forget_some();
         match read {
-            Ok((states, rates)) => {
+            Ok((states, allowed)) => {
                 for (circuit, stored) in circuits.into_iter().zip(states) {
                     let state = circuit.state_at(stored.state, now);
                     let it = known.entry(circuit);
@@ -206,8 +217,8 @@ impl Guard {
                         it.read_at = Some(now);
                     }
                 }
-                for (limit, rate) in limits.into_iter().zip(rates) {
-                    known.limits.insert(limit, (rate, now));
+                for (limit, allowed) in limits.into_iter().zip(allowed) {
+                    known.limits.insert(limit, (allowed, now));
                 }
                 None
             }
@@ -216,7 +227,7 @@ impl Guard {
                     known.entry(circuit).read_at = Some(now);
                 }
                 for limit in limits {
-                    known.limits.entry(limit).or_insert((None, now)).1 = now;
+                    known.limits.entry(limit).or_insert((Allowed::default(), now)).1 = now;
                 }
                 Some(error)
             }
@@ -318,6 +329,16 @@ impl Known {
         }
     }
 
+    pub(super) fn allowed(&self, tenant: &Tenant) -> Allowed {
+        let known = self.limits.get(&Limited::Tenant(tenant.clone()));
+        known.map(|(allowed, _)| *allowed).unwrap_or_default()
+    }
+
+    /// A tenant's weight; 1 where none is set, or none was read yet.
+    pub(super) fn weight(&self, tenant: &Tenant) -> Weight {
+        self.allowed(tenant).share.weight.unwrap_or_default()
+    }
+
     pub(super) fn note_failed_again(&mut self, subscription: &SubscriptionKey, now: Timestamp) {
         let new = || Window::new(FAST.within_secs, FAST.bucket_secs);
         let window = self.failed_again.entry(subscription.clone()).or_insert_with(new);
@@ -361,6 +382,8 @@ impl Known {
         forget(&mut self.blocks);
         forget(&mut self.last_places);
         forget(&mut self.turned_away);
+        forget(&mut self.contested);
+        forget(&mut self.seats);
         forget(&mut self.failed_again);
         forget(&mut self.holds);
     }

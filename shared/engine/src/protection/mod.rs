@@ -7,9 +7,12 @@ mod admit;
 mod guard;
 mod hanging;
 mod recipients;
+mod seats;
 mod seen;
 mod share;
+mod turns;
 
 pub use admit::{Admission, Ask, EndpointLimit};
 pub use guard::{COUNTERS, Guard, Settings, Transition};
+pub use seats::Seat;
 pub use seen::{Changes, Posted, ProbeOf, Seen};

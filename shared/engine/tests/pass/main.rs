@@ -30,6 +30,8 @@ mod quotas;
 mod recipients;
 mod same_endpoint;
 mod scenarios;
+mod seats;
+mod shares;
 mod suspects;
 mod traceparent;
 mod webhook_health;

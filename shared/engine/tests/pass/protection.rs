@@ -229,7 +229,10 @@ fn admitted_under_a_limit(dies_at: Option<u64>) -> Vec<u64> {
             assert!(admitted.changes.errors.is_empty());
             went.extend(admitted.admissions.iter().filter_map(|admission| match admission {
                 Admission::Go { at, .. } => u64::try_from(at.since(start).as_millis()).ok(),
-                Admission::Later { .. } | Admission::LinesUp { .. } | Admission::TooLate => None,
+                Admission::Later { .. }
+                | Admission::LinesUp { .. }
+                | Admission::Seatless { .. }
+                | Admission::TooLate => None,
             }));
         }
         memory.pass(Duration::from_millis(50));
@@ -272,7 +275,7 @@ pub(crate) fn seen(attempts: u64, failures: u64) -> Seen {
 }
 
 impl Worker {
-    fn on(memory: &Memory, number: u32) -> Self {
+    pub(crate) fn on(memory: &Memory, number: u32) -> Self {
         Self { memory: memory.clone(), guard: Guard::new(Settings::default(), number) }
     }
 
@@ -424,7 +427,10 @@ fn retries_to_an_endpoint_that_fails_are_ten_a_second_and_its_first_attempts_any
     let now = worker.memory.now();
     let waits = |admission| match admission {
         Admission::Later { at } => Some(at.since(now).as_millis()),
-        Admission::Go { .. } | Admission::LinesUp { .. } | Admission::TooLate => None,
+        Admission::Go { .. }
+        | Admission::LinesUp { .. }
+        | Admission::Seatless { .. }
+        | Admission::TooLate => None,
     };
     let waiting: Vec<u128> = (0..100).filter_map(|_| waits(retry("a"))).collect();
     assert!(waiting.len() >= 70, "{waiting:?}");

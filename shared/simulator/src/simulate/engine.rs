@@ -162,11 +162,8 @@ impl<'a> Engine<'a> {
                         fleet.keep_slot(at.max(message.due).max(now), message, turn);
                     }
                 }
-                Admission::Later { at } => {
-                    self.tally.deferred(message.held, now);
-                    let route_taken = self.wait(Message { due: at, held: true, ..message }, now);
-                    self.tally.waits(&route_taken);
-                }
+                Admission::Later { at } => self.defer(message, at, now),
+                Admission::Seatless { at } => self.defer(message, at.unwrap_or(now), now),
                 Admission::LinesUp { or_at: _ } => {
                     self.tally.deferred(message.held, now);
                     self.tally.lined_up();
@@ -180,6 +177,12 @@ impl<'a> Engine<'a> {
                 }
             }
         }
+    }
+
+    fn defer(&mut self, message: Message, until: Timestamp, now: Timestamp) {
+        self.tally.deferred(message.held, now);
+        let route_taken = self.wait(Message { due: until, held: true, ..message }, now);
+        self.tally.waits(&route_taken);
     }
 
     fn attempt(&mut self, message: Message, turn: Turn, now: Timestamp) {

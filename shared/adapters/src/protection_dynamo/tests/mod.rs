@@ -6,6 +6,7 @@ mod states;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use redial_core::identity::Tenant;
 use redial_core::protection::Cooldowns;
 use serde_json::{Value, json};
 

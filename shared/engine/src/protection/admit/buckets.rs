@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use super::order::Came;
 use super::{Admission, Ask, EndpointLimit, Round};
 use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
@@ -32,11 +33,16 @@ const LAST_PLACE_KNOWN_FOR: Duration = Duration::from_secs(2);
 const RETRIES_PER_SECOND: f64 = 10.0;
 
 /// Tenants that found a bucket empty within this time share it.
-const SHARES_FOR: Duration = Duration::from_secs(10);
+pub(super) const SHARES_FOR: Duration = Duration::from_secs(10);
+
+/// Whether a bucket of a message is one that tenants share.
+fn is_shared(bucket: &TokenBucket, ask: &Ask) -> bool {
+    matches!(bucket, TokenBucket::Origin(of) | TokenBucket::Retries(of) if of == ask.origin.as_str())
+}
 
 /// What a bucket has.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Slots {
+pub(super) struct Slots {
     per_second: f64,
     /// Where it is going to change: what is known of how many it will have, for messages that wait.
     soon: Option<Soon>,
@@ -92,7 +98,7 @@ impl Slots {
     }
 
     /// As many as an operator has set.
-    fn set(per_second: f64) -> Self {
+    pub(super) fn set(per_second: f64) -> Self {
         Self { per_second, soon: None }
     }
 }
@@ -110,18 +116,27 @@ impl<P: Protection> Round<'_, P> {
         }
         let unlimited = self.lease_all(&needs, rng).await;
         let mut turned_away: BTreeMap<(TokenBucket, Tenant), (Slots, Vec<usize>)> = BTreeMap::new();
+        let mut came = Vec::new();
         for (at, buckets) in &needs {
             let limiting: Vec<_> = buckets.iter().filter(|(bucket, _)| !unlimited.contains(bucket)).collect();
+            let ask = &self.asks[*at];
             match self.take(&limiting) {
                 Ok(begin) => {
+                    if limiting.iter().any(|(bucket, _)| is_shared(bucket, ask)) {
+                        came.push((*at, Came::Slot));
+                    }
                     self.decided[*at] = Some(Admission::Go { at: begin, probe: None });
                 }
                 Err((bucket, slots)) => {
-                    let key = (bucket, self.asks[*at].tenant.clone());
+                    if is_shared(&bucket, ask) {
+                        came.push((*at, Came::TurnedAway));
+                    }
+                    let key = (bucket, ask.tenant.clone());
                     turned_away.entry(key).or_insert((slots, Vec::new())).1.push(*at);
                 }
             }
         }
+        self.guard.known().had_turns(self.asks, &came, self.now);
         let mut held: HashMap<&Origin, u64> = HashMap::new();
         for ((bucket, tenant), (slots, mine)) in turned_away {
             let (line, queue): (Vec<usize>, Vec<usize>) =
@@ -169,13 +184,21 @@ impl<P: Protection> Round<'_, P> {
 
     /// Sees to it that slots are at hand for these. Answers the buckets that cannot be read: they limit nothing.
     async fn lease_all(&mut self, needs: &[Need], rng: &mut (dyn Rng + Send)) -> Vec<TokenBucket> {
-        let mut wanted: BTreeMap<&TokenBucket, (Slots, u32)> = BTreeMap::new();
-        for (bucket, slots) in needs.iter().flat_map(|(_, buckets)| buckets) {
-            wanted.entry(bucket).or_insert((*slots, 0)).1 += 1;
+        let mut wanted: BTreeMap<&TokenBucket, (Slots, Vec<usize>)> = BTreeMap::new();
+        for (at, buckets) in needs {
+            for (bucket, slots) in buckets {
+                wanted.entry(bucket).or_insert((*slots, Vec::new())).1.push(*at);
+            }
         }
         let mut leases = Vec::new();
-        for (bucket, (slots, wanted)) in &wanted {
-            leases.push(self.lease(bucket, *slots, *wanted, rng.random()));
+        for (bucket, (slots, mine)) in &wanted {
+            let is_shared = mine.iter().all(|at| is_shared(bucket, &self.asks[*at]));
+            let number = match is_shared {
+                true => self.guard.known().slots_for(self.asks, mine, self.now),
+                false => mine.len(),
+            };
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            leases.push(self.lease(bucket, *slots, number, rng.random()));
         }
         let errors = futures_util::future::join_all(leases).await;
         let mut unlimited = Vec::new();
@@ -191,7 +214,9 @@ impl<P: Protection> Round<'_, P> {
     /// The buckets that a message needs slots of, and their slots a second.
     fn buckets_of(&self, ask: &Ask) -> Vec<(TokenBucket, Slots)> {
         let known = self.guard.known();
-        let set = |limit: &Limited| known.limits.get(limit).and_then(|(rate, _)| *rate).map(Rate::per_second);
+        let set = |limit: &Limited| {
+            known.limits.get(limit).and_then(|(allowed, _)| allowed.rate).map(Rate::per_second)
+        };
         let state = known.origins.get(&ask.origin).map(|it| &it.state).filter(|_| self.guard.settings.judges);
         let origin = ask.origin.as_str();
         let mut buckets = Vec::new();
@@ -309,8 +334,8 @@ impl<P: Protection> Round<'_, P> {
     }
 
     /// Gives a tenant's messages, which found a bucket empty, their places behind those of its own that wait already. Tenants
-    /// have queues of their own, so that none waits behind another's thousand.
-    async fn queue(
+    /// have queues of their own, so that none waits behind another's thousand, and what the bucket has is divided by their weights.
+    pub(super) async fn queue(
         &mut self,
         bucket: &TokenBucket,
         tenant: &Tenant,
@@ -318,7 +343,7 @@ impl<P: Protection> Round<'_, P> {
         mine: &[usize],
         rng: &mut (dyn Rng + Send),
     ) {
-        let (sharing, free_from) = {
+        let (part_of_all, free_from) = {
             let mut known = self.guard.known();
             let part = self.part(bucket, slots);
             let free_from = known.blocks.get(&part).map(|held| held.free_from).unwrap_or_default();
@@ -327,7 +352,9 @@ impl<P: Protection> Round<'_, P> {
                 .turned_away
                 .iter()
                 .filter(|((other, _), at)| other == bucket && self.now.since(**at) < SHARES_FOR);
-            (recent.count().max(1), free_from)
+            let weight = |tenant: &Tenant| f64::from(known.weight(tenant).get());
+            let all: f64 = recent.map(|((_, tenant), _)| weight(tenant)).sum();
+            (weight(tenant) / all, free_from)
         };
         let key = TokenBucket::Queue(Box::new(bucket.clone()), tenant.to_string()).key();
         let last_place = match slots.soon {
@@ -335,7 +362,7 @@ impl<P: Protection> Round<'_, P> {
             Some(Soon::Same(_)) | None => self.now,
         };
         let per_second = slots.soon.map_or(slots.per_second, |soon| soon.after(last_place.since(self.now)));
-        let per_second = per_second / sharing as f64;
+        let per_second = per_second * part_of_all;
         let places = u32::try_from(mine.len()).unwrap_or(u32::MAX);
         // The next place is not before slots are free again.
         let now = free_from.max(self.now.plus(AHEAD));

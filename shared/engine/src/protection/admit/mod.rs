@@ -1,18 +1,21 @@
 //! Which messages of a batch may be sent now, and when the others come back.
 //!
-//! First, webhooks whose receivers may hang go on in the bulk lane (`hanging`); then the breaker of each origin (`breakers`), then the
+//! First, webhooks whose receivers may hang go on in the bulk lane (`hanging`); then tenants' concurrent attempts (`seats`), the breaker of each origin (`breakers`), then the
 //! buckets of everyone who has a limit (`buckets`): retries' budget, origin, tenant, endpoint. A message goes if each of them has a slot
-//! for it; the urgent ones ask first, and tenants in turn.
+//! for it; the urgent ones ask first, and tenants in turn by their weights (`order`).
 
 mod breakers;
 mod buckets;
 mod hanging;
+mod order;
+mod seats;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 
 use super::guard::Guard;
+use super::seats::Seat;
 use super::seen::{Changes, ProbeOf};
 use crate::ports::{Limited, Protection};
 use redial_core::endpoint::{EndpointHash, Origin};
@@ -71,17 +74,24 @@ pub enum Admission {
     Later { at: Timestamp },
     /// It waits in its origin's line, or comes back then if it cannot; it has used no attempt.
     LinesUp { or_at: Timestamp },
+    /// Its tenant has as many attempts under way as it may have. It follows when others of the batch are over, or comes back then; it has
+    /// used no attempt.
+    Seatless { at: Option<Timestamp> },
     /// It would be over by then.
     TooLate,
 }
 
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Admitted {
     pub admissions: Vec<Admission>,
     /// How long each may take; [`Patience::InBulk`]: what is later, is in the bulk lane.
     pub patience: Vec<Patience>,
+    /// What those that go hold until their attempts are over; none: their tenants may have any number under way.
+    pub seats: Vec<Option<Seat>>,
     pub changes: Changes,
 }
+
+pub(super) use order::{Contest, Contested};
 
 struct Round<'a, P> {
     guard: &'a Guard,
@@ -90,6 +100,7 @@ struct Round<'a, P> {
     now: Timestamp,
     decided: Vec<Option<Admission>>,
     patience: Vec<Patience>,
+    seats: Vec<Option<Seat>>,
     changes: Changes,
 }
 
@@ -99,6 +110,18 @@ impl Guard {
         &self,
         store: &P,
         asks: &[Ask],
+        now: Timestamp,
+        rng: &mut (dyn Rng + Send),
+    ) -> Admitted {
+        self.admit_some(store, asks, false, now, rng).await
+    }
+
+    /// The same. `may_follow`: what finds no seat may ask again once others of these are over.
+    pub async fn admit_some<P: Protection>(
+        &self,
+        store: &P,
+        asks: &[Ask],
+        may_follow: bool,
         now: Timestamp,
         rng: &mut (dyn Rng + Send),
     ) -> Admitted {
@@ -117,73 +140,33 @@ impl Guard {
         let decided = vec![None; asks.len()];
         let changes = Changes { errors, ..Changes::default() };
         let patience = vec![Patience::Whole; asks.len()];
-        let mut round = Round { guard: self, store, asks, now, decided, patience, changes };
-        let mut order = in_order(asks);
+        let seats = vec![None; asks.len()];
+        let mut round = Round { guard: self, store, asks, now, decided, patience, seats, changes };
+        let mut order = self.known().in_order(asks);
         if self.settings.judges {
             round.ask_patience(rng);
             order.retain(|at| round.decided[*at].is_none());
+        }
+        round.ask_seats(&order, may_follow, rng).await;
+        order.retain(|at| round.decided[*at].is_none());
+        if self.settings.judges {
             round.ask_recipients(&doubted, &order, rng).await;
             order.retain(|at| round.decided[*at].is_none());
             round.ask_breakers(&circuits, &order, rng).await;
         }
         let held = round.ask_buckets(&order, rng).await;
-        let Round { decided, patience, mut changes, .. } = round;
+        let Round { decided, patience, mut seats, mut changes, .. } = round;
         if self.settings.judges && !held.is_empty() {
             let held: Vec<Circuit> = held.into_iter().map(Circuit::Origin).collect();
             self.share(store, &held, now, rng, &mut changes).await;
         }
         let go = Admission::Go { at: now, probe: None };
-        let admissions = decided.into_iter().map(|it| it.unwrap_or(go)).collect();
-        Admitted { admissions, patience, changes }
-    }
-}
-
-/// Who asks first: the urgent, then tenants in turn, then whose end is near.
-fn in_order(asks: &[Ask]) -> Vec<usize> {
-    let mut by_deadline: Vec<usize> = (0..asks.len()).collect();
-    by_deadline.sort_by_key(|at| (asks[*at].rank, asks[*at].deadline.at()));
-    let mut turns: HashMap<(&Tenant, Rank), usize> = HashMap::new();
-    let mut order: Vec<(Rank, usize, Timestamp, usize)> = by_deadline
-        .into_iter()
-        .map(|at| {
-            let ask = &asks[at];
-            let turn = turns.entry((&ask.tenant, ask.rank)).or_default();
-            *turn += 1;
-            (ask.rank, *turn, ask.deadline.at(), at)
-        })
-        .collect();
-    order.sort();
-    order.into_iter().map(|(_, _, _, at)| at).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use redial_core::protection::Place;
-    use redial_core::time::Ttl;
-
-    #[test]
-    fn the_urgent_ask_first_then_tenants_in_turn_then_whose_end_is_near() {
-        let whose = Whose::numbered(Place::numbered(0), 0);
-        let ask = |tenant: &str, rank, ttl| Ask {
-            whose,
-            address: None,
-            origin: Origin::parse("https://push.example").expect("valid"),
-            tenant: Tenant::parse(tenant).expect("valid"),
-            endpoint: None,
-            rank,
-            is_retry: false,
-            is_last: false,
-            deadline: Ttl::from_secs(ttl).deadline_from(Timestamp::default()),
-            posting: None,
-        };
-        let asks = [
-            ask("loud", Rank::Middle, 100),
-            ask("loud", Rank::Middle, 50),
-            ask("loud", Rank::Middle, 200),
-            ask("quiet", Rank::Middle, 900),
-            ask("loud", Rank::First, 900),
-        ];
-        assert_eq!(in_order(&asks), [4, 1, 3, 0, 2]);
+        let admissions: Vec<Admission> = decided.into_iter().map(|it| it.unwrap_or(go)).collect();
+        for (seat, admission) in seats.iter_mut().zip(&admissions) {
+            if !matches!(admission, Admission::Go { .. }) {
+                *seat = None;
+            }
+        }
+        Admitted { admissions, patience, seats, changes }
     }
 }

@@ -105,6 +105,12 @@ impl Harness {
         format!("https://hooks.example/{id}")
     }
 
+    /// A browser as a message names it.
+    pub(crate) fn push_target(id: &str) -> String {
+        let endpoint = Self::endpoint(id);
+        format!(r#"{{"endpoint":"{endpoint}","keys":{{"p256dh":"{P256DH}","auth":"{AUTH}"}}}}"#)
+    }
+
     /// Stores an active subscription, which leads to [`Self::endpoint`].
     pub(crate) fn subscribe(&self, id: &str) {
         let keys = PushKeys::parse(P256DH, AUTH).expect("valid");

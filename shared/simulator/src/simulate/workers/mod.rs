@@ -173,7 +173,10 @@ impl<'a> Fleet<'a> {
             worker,
             probe: match admission {
                 Admission::Go { probe, .. } => *probe,
-                Admission::Later { .. } | Admission::LinesUp { .. } | Admission::TooLate => None,
+                Admission::Later { .. }
+                | Admission::LinesUp { .. }
+                | Admission::Seatless { .. }
+                | Admission::TooLate => None,
             },
         };
         let admitted = batch.into_iter().zip(admissions);

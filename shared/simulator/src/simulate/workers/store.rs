@@ -14,7 +14,7 @@ use redial_core::{
     rate::Rate,
     time::Timestamp,
 };
-use redial_engine::ports::{Limited, PortError, Protection, StoredOrigin};
+use redial_engine::ports::{Allowed, Limited, PortError, Protection, StoredOrigin};
 
 #[derive(Debug)]
 pub(super) struct Store {
@@ -88,13 +88,13 @@ impl Protection for Store {
         &self,
         circuits: Vec<Circuit>,
         limits: Vec<Limited>,
-    ) -> Result<(Vec<StoredOrigin>, Vec<Option<Rate>>), PortError> {
+    ) -> Result<(Vec<StoredOrigin>, Vec<Allowed>), PortError> {
         let shared = self.shared();
         let then = shared.now.minus(self.lag);
         let stored = |circuit| shared.circuits.get(circuit).map(|it| it.as_of(then)).unwrap_or_default();
         let limit = |limited: &Limited| match limited {
-            Limited::Origin(_) => self.limit,
-            Limited::Tenant(_) => None,
+            Limited::Origin(_) => self.limit.map(Allowed::from).unwrap_or_default(),
+            Limited::Tenant(_) => Allowed::default(),
         };
         Ok((circuits.iter().map(stored).collect(), limits.iter().map(limit).collect()))
     }
@@ -174,7 +174,7 @@ mod tests {
         store.is_at(at(now));
         let (states, limits) =
             ready(store.read(vec![circuit()], vec![Limited::Origin(circuit().origin().clone())]));
-        assert_eq!(limits, [Rate::parse("50/s").ok()]);
+        assert_eq!(limits, [Rate::parse("50/s").expect("valid").into()]);
         states[0].version
     }
 
