@@ -6,7 +6,6 @@
 //!
 //! Whose clock that is, the message says, else the subscription, else the stack ([`Hours::zone`] is the message's own).
 
-use crate::message::QueueKind;
 use crate::shape::{Object, string, text};
 use crate::time::Timestamp;
 use crate::zone::{Clock, Zone};
@@ -31,8 +30,8 @@ pub struct Hours {
 
 impl Hours {
     /// Takes the field. What is wrong with it is among the object's errors. A message that travels may name a zone that only another
-    /// release knows: then it goes by its subscription's.
-    pub(crate) fn take(object: &mut Object<'_>, kind: QueueKind) -> Option<Self> {
+    /// release knows: then it goes by its subscription's. One that is new may not.
+    pub(crate) fn take(object: &mut Object<'_>, is_new: bool) -> Option<Self> {
         let mut own = object.object(NAME)?;
         let from = own.required("from", A_TIME, text(|text| second_of_day(text).filter(|at| *at < DAY)));
         let to = own.required("to", A_TIME, text(second_of_day));
@@ -44,7 +43,7 @@ impl Hours {
             Some(raw) => {
                 let written = string(raw);
                 let zone = written.as_deref().and_then(Zone::parse);
-                if zone.is_none() && (kind == QueueKind::Ingest || written.is_none()) {
+                if zone.is_none() && (is_new || written.is_none()) {
                     own.refuse(
                         "time_zone",
                         Zone::expected(written.as_deref().unwrap_or_default()),

@@ -9,17 +9,17 @@ fn at(text: &str) -> Timestamp {
     Timestamp::parse_rfc3339(text).expect("valid")
 }
 
-fn take(json: &str, kind: QueueKind) -> Result<Hours, Vec<String>> {
+fn take(json: &str, is_new: bool) -> Result<Hours, Vec<String>> {
     let errors = Errors::default();
     let text = format!(r#"{{"deliver_between":{json}}}"#);
     let mut object = Object::parse(&text, "", &errors).expect("an object");
-    let hours = Hours::take(&mut object, kind);
+    let hours = Hours::take(&mut object, is_new);
     object.finish();
     errors.result(hours).map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
 fn hours(from: &str, to: &str) -> Hours {
-    take(&format!(r#"{{"from":"{from}","to":"{to}"}}"#), QueueKind::Ingest).expect("valid")
+    take(&format!(r#"{{"from":"{from}","to":"{to}"}}"#), true).expect("valid")
 }
 
 fn opening(hours: &Hours, zone: &str, from: &str) -> String {
@@ -28,7 +28,7 @@ fn opening(hours: &Hours, zone: &str, from: &str) -> String {
 
 #[test]
 fn hours_are_read_with_their_zone() {
-    let read = take(r#"{"from":"09:00","to":"20:00:30","time_zone":"Asia/Kathmandu"}"#, QueueKind::Ingest);
+    let read = take(r#"{"from":"09:00","to":"20:00:30","time_zone":"Asia/Kathmandu"}"#, true);
     let expected = Hours { from: 32_400, to: 72_030, zone: Zone::parse("Asia/Kathmandu") };
     assert_eq!(read, Ok(expected));
     assert_eq!(hours("20:00", "24:00"), hours("20:00", "00:00"));
@@ -53,13 +53,13 @@ fn what_is_wrong_with_hours_is_named() {
         ),
         (r#"{"from":"09:00","to":"20:00","time_zone":2}"#, &[r#"deliver_between.time_zone: expected an IANA time zone such as "Europe/Berlin", found an integer"#.to_owned()]),
     ] {
-        assert_eq!(take(json, QueueKind::Ingest), Err(expected.to_vec()), "{json}");
+        assert_eq!(take(json, true), Err(expected.to_vec()), "{json}");
     }
 }
 
 #[test]
 fn a_travelling_message_may_name_a_zone_of_another_release() {
-    let read = take(r#"{"from":"09:00","to":"20:00","time_zone":"Moon/Tranquility"}"#, QueueKind::Retry);
+    let read = take(r#"{"from":"09:00","to":"20:00","time_zone":"Moon/Tranquility"}"#, false);
     assert_eq!(read, Ok(hours("09:00", "20:00")));
 }
 

@@ -113,7 +113,7 @@ impl Reader<'_> {
         let retry = retry_policy(&mut object, self.kind);
         let headers = custom_headers(&mut object, to.as_ref());
         let deliver_at = self.deliver_at(&mut object);
-        let deliver_between = Hours::take(&mut object, self.kind);
+        let deliver_between = Hours::take(&mut object, self.kind == QueueKind::Ingest);
         let acks = acks(&mut object, to.as_ref());
         let tags = MessageTags::take(&mut object);
         let traceparent = Traceparent::take(&mut object);

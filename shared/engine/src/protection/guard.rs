@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::admit::{Contest, Contested};
+use super::contest::{Contest, Contested};
 use super::seats::{Taken, UnderWay};
 use crate::ports::{Allowed, Limited, PortError, Protection};
 use redial_core::endpoint::Origin;

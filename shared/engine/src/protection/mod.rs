@@ -4,6 +4,7 @@
 //! what it knows, for protection must not lose what it protects.
 
 mod admit;
+mod contest;
 mod guard;
 mod hanging;
 mod recipients;

@@ -19,8 +19,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a message that was sent on forgets its hours",
         rule: "a message is posted within its hours",
         file: PARSE,
-        find: "let deliver_between = Hours::take(&mut object, self.kind);",
-        replace: "let deliver_between = Hours::take(&mut object, self.kind).filter(|_| self.kind == QueueKind::Ingest);",
+        find: "let deliver_between = Hours::take(&mut object, self.kind == QueueKind::Ingest);",
+        replace: "let deliver_between = Hours::take(&mut object, self.kind == QueueKind::Ingest).filter(|_| self.kind == QueueKind::Ingest);",
     },
     Mutant {
         name: "hours that begin after the end are waited for",

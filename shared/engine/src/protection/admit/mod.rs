@@ -91,8 +91,6 @@ pub struct Admitted {
     pub changes: Changes,
 }
 
-pub(super) use order::{Contest, Contested};
-
 struct Round<'a, P> {
     guard: &'a Guard,
     store: &'a P,

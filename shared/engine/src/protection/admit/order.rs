@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::super::contest::Contested;
 use super::super::guard::Known;
 use super::Ask;
 use super::buckets::SHARES_FOR;
@@ -13,16 +14,6 @@ use redial_core::identity::Tenant;
 use redial_core::protection::Rank;
 use redial_core::protection::turns::{Turns, Waiting};
 use redial_core::time::Timestamp;
-
-/// Those who take turns at an origin's slots.
-pub(crate) type Contest = (Origin, Rank);
-
-/// The turns at an origin's slots, and when each of those who wait for them was turned away last.
-#[derive(Debug, Default)]
-pub(crate) struct Contested {
-    turns: Turns<Tenant>,
-    turned_away: HashMap<Tenant, Timestamp>,
-}
 
 /// What came of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
