@@ -388,13 +388,13 @@ async fn suspects_are_listed_and_what_is_in_quarantine_is_confirmed_once() {
     let stack = TestStack::shared_idle().await;
     let (tenant, store) = (&stack.tenant, stack.subscriptions().await);
     let update = |id: &str| {
-        let endpoint = format!("https://fcm.googleapis.com/fcm/send/s3cret-{id}");
+        let endpoint = format!("https://fcm.googleapis.com/fcm/send/suspect-{id}");
         let endpoint = Endpoint::parse(&endpoint).expect("valid");
         SubscriptionUpdate { key: subscription_key(tenant, id), endpoint, at: System.now() }
     };
     for id in ["s1", "s2", "s3", "s4"] {
         let mut subscription = parsed(SUBSCRIPTION);
-        subscription["endpoint"] = json!(format!("https://fcm.googleapis.com/fcm/send/s3cret-{id}"));
+        subscription["endpoint"] = json!(format!("https://fcm.googleapis.com/fcm/send/suspect-{id}"));
         let put = format!("subscriptions put --tenant {tenant} --id {id}");
         stack.redial_reading(&put, &subscription.to_string()).succeeds();
     }
