@@ -180,9 +180,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a message that is too long for a run is taken",
         rule: "a run is one item of DynamoDB's",
-        file: "shared/core/src/message/parse.rs",
-        find: "if matches!(message.to, To::Audience(_)) { MOST_BYTES_TO_AUDIENCE } else { MOST_BYTES };",
-        replace: "if matches!(message.to, To::Audience(_)) { MOST_BYTES } else { MOST_BYTES + MOST_BYTES_TO_AUDIENCE * 0 };",
+        file: "shared/core/src/message/mod.rs",
+        find: "if matches!(self.to, To::Audience(_)) { MOST_BYTES_TO_AUDIENCE } else { MOST_BYTES }",
+        replace: "if matches!(self.to, To::Audience(_)) { MOST_BYTES } else { MOST_BYTES + MOST_BYTES_TO_AUDIENCE * 0 }",
     },
     Mutant {
         name: "each page has a TTL of its own",

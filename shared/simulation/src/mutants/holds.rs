@@ -17,8 +17,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a scheduled message is not noted",
         rule: "a message that waits can be asked about",
         file: HOLDS,
-        find: "is_its_time.then_some(HeldBy::Schedule)",
-        replace: "is_its_time.then_some(HeldBy::Schedule).filter(|_| false)",
+        find: "if is_its_time { Some(HeldBy::Schedule) } else { has_hours }",
+        replace: "if is_its_time { None } else { has_hours }",
     },
     Mutant {
         name: "a note changes whose attempt it is",

@@ -79,8 +79,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a page that is out of time is acknowledged without its rest",
         rule: "a page that runs out of time sends itself again",
         file: PAGES,
-        find: "self.send_all(vec![held.page.outgoing(held.run.lane)]).await?;",
-        replace: "",
+        find: "self.send_all(vec![Outgoing { delay, ..held.page.outgoing(held.run.lane) }]).await?;",
+        replace: "let _ = Outgoing { delay, ..held.page.outgoing(held.run.lane) };",
     },
     Mutant {
         name: "an outcome that is no success is not recorded apart",
