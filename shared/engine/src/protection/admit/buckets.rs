@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use super::super::contest::SHARES_FOR;
 use super::order::Came;
 use super::{Admission, Ask, EndpointLimit, Round};
 use crate::ports::{Limited, PortError, Protection};
@@ -31,9 +32,6 @@ const LAST_PLACE_KNOWN_FOR: Duration = Duration::from_secs(2);
 
 /// The most retries a second to an endpoint that fails: what one receiver refuses must not cost an attempt each as fast as workers can.
 const RETRIES_PER_SECOND: f64 = 10.0;
-
-/// Tenants that found a bucket empty within this time share it.
-pub(super) const SHARES_FOR: Duration = Duration::from_secs(10);
 
 /// Whether a bucket of a message is one that tenants share.
 fn is_shared(bucket: &TokenBucket, ask: &Ask) -> bool {

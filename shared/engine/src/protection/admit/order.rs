@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::super::contest::Contested;
+use super::super::contest::{Contested, SHARES_FOR};
 use super::super::guard::Known;
 use super::Ask;
-use super::buckets::SHARES_FOR;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::Rank;
