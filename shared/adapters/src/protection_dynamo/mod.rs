@@ -16,6 +16,7 @@
 //! that dies between two of its writes leaves one origin too many in the list, or slots that stay unused. An attribute that this version
 //! did not write (an older version or an operator did) reads as if it were absent: protection never prevents sending.
 
+mod limit_item;
 mod limits;
 mod slots;
 
@@ -29,7 +30,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Allowed, Limited, PortError, Protection, StoredOrigin};
 use redial_engine::protection::COUNTERS;
 
-use self::limits::{limit_key, read_and_log};
+use self::limit_item::{limit_key, read_and_log};
 use crate::retries::Patience;
 use crate::table::attributes::{Item, Read as _, expiry, key, n, s};
 use crate::table::{Reading, Table, on_a_table};
