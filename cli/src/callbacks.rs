@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     arguments,
     failure::Failure,
-    stack::{OnStack, Target, variable},
+    stack::{OnStack, Target, WORKERS_FOLLOW, variable},
     table::{Column, Table},
     terminal::say,
 };
@@ -44,7 +44,7 @@ pub(crate) struct Set {
     #[arg(long, value_parser = arguments::tenant)]
     tenant: Tenant,
     /// The id of the webhook's subscription
-    #[arg(long, value_name = "SUBSCRIPTION", value_parser = subscription)]
+    #[arg(long, value_name = "SUBSCRIPTION", value_parser = arguments::subscription)]
     to: SubscriptionId,
     #[command(flatten)]
     on: OnStack,
@@ -74,10 +74,6 @@ Examples:
 pub(crate) struct List {
     #[command(flatten)]
     on: OnStack,
-}
-
-fn subscription(text: &str) -> Result<SubscriptionId, &'static str> {
-    SubscriptionId::parse(text).ok_or("expected the id of a subscription: ^[A-Za-z0-9_-]{1,64}$")
 }
 
 impl Set {
@@ -145,7 +141,7 @@ fn report(
         || json!({"tenant": tenant.as_str(), "to": to, "before": before}),
         || vec![format!("{tenant}: callback {}; was {}", words(to), words(before))],
     )?;
-    say("running workers follow within 30 seconds");
+    say(WORKERS_FOLLOW);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use crate::{
     arguments,
     failure::Failure,
     quotas,
-    stack::OnStack,
+    stack::{OnStack, WORKERS_FOLLOW},
     table::{Column, Table},
     terminal::say,
 };
@@ -155,7 +155,7 @@ fn report(on: &OnStack, limited: &Limited, after: Option<Rate>, before: Option<R
         || json!({"of": of, "name": name, "rate": after, "before": before}),
         || vec![format!("{of} {name}: {}; was {}", words(&after), words(&before))],
     )?;
-    say("running workers follow within 30 seconds");
+    say(WORKERS_FOLLOW);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     arguments,
     failure::Failure,
-    stack::{Configuration, OnStack, Target, variable},
+    stack::{Configuration, OnStack, Target, WORKERS_FOLLOW, variable},
     table::{Column, Table},
     terminal::say,
 };
@@ -179,7 +179,7 @@ fn report(on: &OnStack, whose: &Whose, after: Option<Limit>, before: Option<Limi
     let json =
         || json!({"tenant": tenant.as_str(), "quota": quota.label(), "limit": after, "before": before});
     on.print(json, || vec![format!("{tenant} {quota}: {}; was {}", words(&after), words(&before))])?;
-    say("running workers follow within 30 seconds");
+    say(WORKERS_FOLLOW);
     Ok(())
 }
 

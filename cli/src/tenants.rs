@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     arguments,
     failure::Failure,
-    stack::OnStack,
+    stack::{OnStack, WORKERS_FOLLOW},
     table::{Column, Table},
     terminal::say,
 };
@@ -206,6 +206,6 @@ fn report(on: &OnStack, tenant: &Tenant, after: Share, before: Share) -> Result<
         },
         || vec![format!("{tenant}: {}; was {}", words(&after), words(&before))],
     )?;
-    say("running workers follow within 30 seconds");
+    say(WORKERS_FOLLOW);
     Ok(())
 }

@@ -8,7 +8,7 @@ use redial_tests::{
     test_stack::{renewal, set_env},
 };
 
-/// What the clock of a zone shows after so many seconds, as a message names it.
+/// What the clock of a zone shows after some seconds, as a message names it.
 fn shown(zone: &str, at: Timestamp) -> String {
     let second = Zone::parse(zone).expect("a zone").clock().second_of_day(at);
     format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)

@@ -34,7 +34,7 @@ fn of<'a>(spans: &'a [Span], id: &str) -> Vec<&'a Span> {
     spans.iter().filter(|span| span.attributes["messaging.message.id"] == id).collect()
 }
 
-/// The spans of a delivery, once there are so many.
+/// The spans of a delivery, once there are that many.
 async fn until_spans(stack: &TestStack, collector: &OtlpCollector, id: &str, many: usize) -> Vec<Span> {
     stack
         .until("the collector has the spans", async || {

@@ -16,7 +16,7 @@ use super::list::{json_of, scopes};
 use crate::{
     arguments, duration,
     failure::Failure,
-    stack::OnStack,
+    stack::{OnStack, WORKERS_FOLLOW},
     terminal::{print, say},
 };
 
@@ -98,7 +98,7 @@ impl Create {
             }
             Credential::Iam(arn) => {
                 say(&format!("{id}: {scopes} for {tenant}, until {end}, to {arn}"));
-                say("running workers follow within 30 seconds");
+                say(WORKERS_FOLLOW);
             }
         }
         Ok(())

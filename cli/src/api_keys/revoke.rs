@@ -7,7 +7,12 @@ use redial_core::{
 use redial_engine::ports::Clock as _;
 
 use super::list::{json_of, scopes};
-use crate::{confirm::Confirm, failure::Failure, stack::OnStack, terminal::say};
+use crate::{
+    confirm::Confirm,
+    failure::Failure,
+    stack::{OnStack, WORKERS_FOLLOW},
+    terminal::say,
+};
 
 /// Revokes a key, or an AWS principal's right, for good
 ///
@@ -52,7 +57,7 @@ impl Revoke {
         let now = System.now();
         let (key, line) = match store.revoke(&id, now).await? {
             Revoked::Now(key) => {
-                say("running workers follow within 30 seconds");
+                say(WORKERS_FOLLOW);
                 (key, format!("{id} revoked"))
             }
             Revoked::Before(key) => {

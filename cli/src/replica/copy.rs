@@ -25,7 +25,7 @@ use crate::{
 /// dead letters and the state of breakers stay: they are each stack's own.
 ///
 /// Of two copies the newer is kept, in both directions: that on which its browser or its sender decided last. Who was deleted comes back only if
-/// they decided so afterwards; who was erased, only if stored anew. A revoked API key stays revoked. Policies, limits and quotas have no time:
+/// they decided so afterwards; who was erased, only if stored again. A revoked API key stays revoked. Policies, limits and quotas have no time:
 /// those of --from are written, and what only --to has stays. So copy from the stack that sends, and do it regularly: what was stored since the
 /// last copy is missing in the other stack.
 ///

@@ -127,6 +127,9 @@ pub(crate) struct OnStack {
     target: TargetArgs,
 }
 
+/// What is said after a setting that workers remember has changed.
+pub(crate) const WORKERS_FOLLOW: &str = "running workers follow within 30 seconds";
+
 impl OnStack {
     pub(crate) async fn target(&self) -> Result<Target, Failure> {
         self.target.resolve().await

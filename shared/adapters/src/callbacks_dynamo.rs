@@ -17,8 +17,8 @@ use redial_engine::ports::{Callbacks, PortError};
 
 use crate::cache::Cache;
 use crate::retries::Patience;
+use crate::table::Table;
 use crate::table::attributes::{Item, Read as _, key, s};
-use crate::table::{Table, all};
 
 const PARTITION: &str = "callbacks";
 
@@ -60,7 +60,7 @@ impl DynamoCallbacks {
 
     /// Those of all tenants, by tenant.
     pub async fn list(&self) -> Result<Vec<(Tenant, SubscriptionId)>, PortError> {
-        let items = all(self.table.query("pk = :pk", [(":pk", s(PARTITION))])).await?;
+        let items = self.table.partition(PARTITION).await?;
         let read = |item: &Item| Some((Tenant::parse(item.text("sk")?)?, subscription(item)?));
         Ok(items.iter().filter_map(read).collect())
     }

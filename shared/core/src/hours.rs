@@ -90,7 +90,7 @@ impl Hours {
     }
 }
 
-/// When a clock that shows `shown` at `at` shows `wanted` next, if nobody changes it.
+/// When a clock that shows `shown` at `at` shows `wanted` next, if the clock is not changed before.
 fn until_shown(wanted: i64, shown: i64, at: Timestamp) -> Timestamp {
     Timestamp::from_secs(at.as_secs() + (wanted - shown).rem_euclid(DAY))
 }

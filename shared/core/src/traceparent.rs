@@ -105,7 +105,7 @@ impl Traceparent {
     }
 }
 
-/// Lower-case hexadecimal digits of exactly so many bytes.
+/// Lower-case hexadecimal digits of exactly `N` bytes.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let is_lower_case = !text.bytes().any(|byte| byte.is_ascii_uppercase());

@@ -138,7 +138,7 @@ pub struct State {
     pub used: BTreeMap<Added, u64>,
     /// Lines of successes of pages that were logged: the deliveries of each.
     pub sent_by_page: Vec<Vec<DeliveryId>>,
-    /// What was logged as held back: before which attempt, by what, and until when.
+    /// What was logged as held back: before which attempt, by what, and when the wait ends.
     pub held_back: Vec<(DeliveryId, u32, HeldBy, Timestamp)>,
     /// Whether spans are exported, and those that were.
     pub exports_spans: bool,

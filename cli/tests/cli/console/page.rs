@@ -153,7 +153,7 @@ async fn the_layout_holds_without_violations(page: &mut Page) {
         page.looks(is_dark, width).await;
         let looks = "return {width: innerWidth, dark: matchMedia('(prefers-color-scheme: dark)').matches, \
                      over: document.documentElement.scrollWidth - innerWidth};";
-        // Firefox lays the page out anew, in its own time.
+        // Firefox lays the page out again, in its own time.
         let laid_out = async |page: &mut Page| loop {
             let found = page.script(looks, json!([])).await;
             if (&found["width"], &found["dark"]) == (&json!(width), &json!(is_dark)) {

@@ -246,7 +246,7 @@ pub(super) async fn a_person_who_was_erased_does_not_come_back(regions: &Regions
     }
     regions.json(BACK);
     assert!(!item(a, "person").await.expect("a mark").contains_key("endpoint"), "the erasure spreads");
-    // Stored anew, it is another subscription.
+    // Stored again, it is another subscription.
     renew(a, "person", &a.browser(), at(80)).await;
     regions.json(COPY);
     assert_eq!(item(b, "person").await, item(a, "person").await);

@@ -44,7 +44,7 @@ const PUSHES: usize = 200;
 /// Pushes of a process under callgrind, the shorter and the longer.
 const COUNTED: [usize; 2] = [10, 60];
 
-/// Something done for each push, which is told the push's number.
+/// What is done for each push, with the push's number as its argument.
 struct Row {
     name: &'static str,
     push: Box<dyn FnMut(usize)>,

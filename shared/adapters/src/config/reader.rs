@@ -136,12 +136,17 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         }
     }
 
-    pub(super) fn success_logs(&mut self) -> SuccessLogs {
-        let Some(text) = self.optional("SUCCESS_LOGS") else { return SuccessLogs::default() };
-        SuccessLogs::from_label(&text).unwrap_or_else(|| {
-            self.problem("SUCCESS_LOGS must be `all`, `sampled` or `none`".to_owned());
-            SuccessLogs::default()
+    /// One of some labels, which `expected` lists; without a value, the default.
+    fn label<T: Default>(&mut self, name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> T {
+        let Some(text) = self.optional(name) else { return T::default() };
+        parse(&text).unwrap_or_else(|| {
+            self.problem(format!("{name} must be {expected}"));
+            T::default()
         })
+    }
+
+    pub(super) fn success_logs(&mut self) -> SuccessLogs {
+        self.label("SUCCESS_LOGS", "`all`, `sampled` or `none`", SuccessLogs::from_label)
     }
 
     pub(super) fn otlp_endpoint(&mut self) -> Option<Collector> {
@@ -205,21 +210,11 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
     }
 
     pub(super) fn same_endpoint(&mut self) -> SameEndpoint {
-        let text = self.optional("SAME_ENDPOINT");
-        let read = text.as_deref().map_or(Some(SameEndpoint::Replace), SameEndpoint::from_label);
-        read.unwrap_or_else(|| {
-            self.problem("SAME_ENDPOINT must be `replace` or `refuse`");
-            SameEndpoint::Replace
-        })
+        self.label("SAME_ENDPOINT", "`replace` or `refuse`", SameEndpoint::from_label)
     }
 
     pub(super) fn suspects(&mut self) -> Suspects {
-        let text = self.optional("SUSPECT_SUBSCRIPTIONS");
-        let read = text.as_deref().map_or(Some(Suspects::Send), Suspects::from_label);
-        read.unwrap_or_else(|| {
-            self.problem("SUSPECT_SUBSCRIPTIONS must be `send` or `hold`");
-            Suspects::Send
-        })
+        self.label("SUSPECT_SUBSCRIPTIONS", "`send` or `hold`", Suspects::from_label)
     }
 
     /// A secret in one of two variables.

@@ -9,7 +9,7 @@
 //! | kind | which copy is kept |
 //! |---|---|
 //! | subscription | [`redial_core::subscription::replica`] decides |
-//! | policies, limit, quota | the other stack's: they have no time. One that only this stack has stays |
+//! | policies, limit, quota, callback | the other stack's: they have no time. One that only this stack has stays |
 //! | API key | both; one that either has revoked is revoked in both |
 //! | principal | this stack's grant while it holds, else the other's |
 //! | erased ref | the later mark |

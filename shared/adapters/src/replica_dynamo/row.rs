@@ -48,7 +48,7 @@ impl Row {
         }
     }
 
-    /// One line, without a line feed. Whoever reads it can push to the browser that it is about.
+    /// One line, without a line feed. With it, anyone can push to the browser that it is about.
     pub fn expose_line(&self) -> String {
         let item: Map<String, Value> =
             self.item.iter().filter_map(|(name, value)| Some((name.clone(), typed::write(value)?))).collect();

@@ -15,7 +15,7 @@ use crate::hash::fnv1a;
 use crate::identity::{Tenant, VapidKeyId};
 use crate::time::Timestamp;
 
-/// A failure is shared by at least so many recipients, as many as it takes to open an origin's breaker.
+/// The fewest recipients that share a failure: as many as it takes to open an origin's breaker.
 const SHARED_BY: usize = 3;
 
 /// Longer than dead letters that count are apart: what all were refused an hour ago is known when it happens again.
@@ -108,7 +108,7 @@ mod tests {
         Peer::of(&Tenant::parse(tenant).expect("valid"), &endpoint, key.as_ref())
     }
 
-    /// Pushes of `acme`, one a recipient: so many failed, and so many were accepted.
+    /// Pushes of `acme`, one a recipient: `failed` of them failed, and `accepted` were accepted.
     fn seen(failed: usize, accepted: usize) -> Peers {
         let mut peers = Peers::default();
         (0..failed + accepted).for_each(|n| peers.note(peer("acme", n, None), n >= failed, at(0)));

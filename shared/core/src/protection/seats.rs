@@ -23,7 +23,7 @@ pub const CLOCKS_DIFFER: Duration = Duration::from_secs(3);
 /// What may pass between the admission of an attempt and its beginning: a slot that is waited for, and the calls before it.
 pub const BEFORE: Duration = Duration::from_secs(4);
 
-/// A worker takes the seats of a tenant in so many blocks.
+/// The number of blocks in which workers take the seats of a tenant.
 const BLOCKS: u32 = 8;
 
 /// A window of time, by its number since the epoch.
@@ -51,7 +51,7 @@ impl Window {
         Self(last.0 + 1).begin().minus(CLOCKS_DIFFER)
     }
 
-    /// Asks for so many of its seats. They are counted in milliseconds from its begin: a bucket of slots is a counter with an upper limit
+    /// Asks for a number of its seats. They are counted in milliseconds from its begin: a bucket of slots is a counter with an upper limit
     /// here, and a number that an operator changes is another bucket.
     pub fn request(self, tenant: &Tenant, most: Concurrency, seats: u32) -> Request {
         let begin = self.begin();
@@ -67,7 +67,7 @@ impl Window {
     }
 }
 
-/// How many seats a worker takes that needs so many more.
+/// How many seats a worker takes that needs `wanted` more.
 pub fn block(wanted: u32, most: Concurrency) -> u32 {
     wanted.min(most.get().div_ceil(BLOCKS))
 }

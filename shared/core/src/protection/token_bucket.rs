@@ -32,7 +32,7 @@ pub enum TokenBucket {
     Line(String),
     /// The releases that look after a shard of a line.
     Turn(String, u16),
-    /// A tenant's seats in a window, by its number, where it has so many ([`super::seats`]).
+    /// A tenant's seats in a window, by the window's number and how many seats it has ([`super::seats`]).
     Seats(String, i64, u32),
     /// The order in which a tenant's messages return after they found none of its seats free.
     Seated(String),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever waits all the time has its weight's share of every window of as many turns as the weights add up to.
+        /// A tenant that waits all the time has its weight's share of every window of as many turns as the weights add up to.
         #[test]
         fn no_window_of_turns_leaves_a_waiting_tenant_without_its_share(
             weights in prop::collection::vec(1u32..=100, 1..8), from in 0usize..2_000,
@@ -158,7 +158,7 @@ mod tests {
             }
         }
 
-        /// Whatever turns are in vain and whoever joins and leaves, one that waits all the time is passed over no more often than all
+        /// Whatever turns are in vain and whichever tenants join and leave, one that waits all the time is passed over no more often than all
         /// weights together.
         #[test]
         fn whoever_waits_has_a_turn_before_long(

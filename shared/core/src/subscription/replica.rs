@@ -7,9 +7,9 @@
 //! | any | none | always |
 //! | stored | stored | its browser or its sender decided on it later, or at the same time and it was changed later |
 //! | stored | deleted | its browser or its sender decided on it after the deletion |
-//! | stored | erased | it was stored anew after the erasure |
+//! | stored | erased | it was stored again after the erasure |
 //! | deleted | stored | no one decided on that after the deletion |
-//! | erased | stored | that was not stored anew after the erasure |
+//! | erased | stored | that was not stored again after the erasure |
 //! | erased | deleted | always, and never the other way round |
 //!
 //! A decision counts before any other change: a stack that does not send still ends, by time alone, what is renewed in the other one.
@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Copy {
     Stored {
-        /// When it was stored anew; an early release did not write it.
+        /// When it was stored again; an early release did not write it.
         created_at: Option<Timestamp>,
         /// When its browser or its sender last decided on it; what attempts found out does not count.
         decided_at: Option<Timestamp>,

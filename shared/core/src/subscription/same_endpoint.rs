@@ -18,8 +18,10 @@ use crate::time::Timestamp;
 
 labels! {
     /// What becomes of an endpoint that another subscription of the tenant has.
+    #[derive(Default)]
     pub enum SameEndpoint {
         /// The new subscription replaces the older one, of which a tombstone is left.
+        #[default]
         Replace = "replace",
         /// The new one is refused.
         Refuse = "refuse",

@@ -33,13 +33,15 @@ pub const PROBED_EVERY: Duration = Duration::from_secs(6 * 3600);
 /// So many of a tenant's subscriptions may become suspect in a day …
 const AT_LEAST_A_DAY: u64 = 10;
 
-/// … or one in so many, if that is more.
+/// … or one in this number, if that is more.
 const ONE_A_DAY_IN: u64 = 1_000;
 
 labels! {
     /// What happens to messages to a suspect subscription.
+    #[derive(Default)]
     pub enum Suspects {
         /// They are sent like all others.
+        #[default]
         Send = "send",
         /// They become dead letters, but for a probe every few hours.
         Hold = "hold",

@@ -12,7 +12,7 @@ use redial_core::time::Timestamp;
 /// The seats that this worker has taken for a tenant.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// Of so many. Where an operator changes the number, seats are taken anew.
+    /// How many there are in all. Where an operator changes the number, seats are taken again.
     most: Concurrency,
     windows: BTreeMap<Window, InWindow>,
 }

@@ -23,6 +23,7 @@ mod lines;
 mod neighbours;
 mod openings;
 mod outages;
+mod page_acknowledgements;
 mod pages;
 mod policies;
 mod probes;

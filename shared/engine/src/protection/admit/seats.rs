@@ -61,7 +61,7 @@ impl<P: Protection> Round<'_, P> {
         }
     }
 
-    /// How many seats this worker has free for a tenant's attempts that begin now, if it wants so many.
+    /// How many seats this worker has free for a tenant's attempts that begin now, of those that are wanted.
     async fn free_seats(&self, tenant: &Tenant, most: Concurrency, wanted: u32) -> Result<u32, PortError> {
         let under_way = self.guard.under_way.of(tenant);
         let mut has = u32::MAX;
@@ -84,7 +84,7 @@ impl<P: Protection> Round<'_, P> {
         Ok(has.saturating_sub(under_way))
     }
 
-    /// Takes so many seats of a window, or those that are left; and whether none are left.
+    /// Takes these seats of a window, or those that are left; and whether none are left.
     async fn take_seats(
         &self,
         window: Window,

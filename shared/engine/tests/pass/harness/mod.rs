@@ -1,6 +1,7 @@
 //! A small AWS on virtual time: queues that deliver again what was not acknowledged, executions that end waits, a cleanup that
 //! drains dead letters and sweeps. It runs until nothing is under way.
 
+mod cleaning;
 mod fixtures;
 mod outcomes;
 mod queues;
@@ -25,9 +26,9 @@ use redial_core::time::Timestamp;
 use redial_core::traceparent::Traceparent;
 use redial_core::wait::Release;
 use redial_engine::cancel;
-use redial_engine::cleanup::{self, QueueMessage, Relay, Sweep};
+use redial_engine::cleanup::Sweep;
 use redial_engine::deliver::{Incoming, Invocation, Settings, return_all};
-use redial_engine::ports::{Clock, Partition, PortError, Randomness, Receipt, StoredOrigin};
+use redial_engine::ports::{Clock, Partition, Randomness, Receipt, StoredOrigin};
 use redial_engine::protection::{Guard, Settings as ProtectionSettings};
 use redial_memory::{self as memory, Calls, CleanupWorker, Death, DispatchWorker, Memory, Outage};
 
@@ -437,113 +438,10 @@ impl Harness {
         self.invocations -= 1;
     }
 
-    fn clean_all(&mut self) {
-        self.collect();
-        for (message_id, body) in std::mem::take(&mut self.dead_letters) {
-            let cleaned = self.clean(message_id.clone(), &body, self.now(), true);
-            if cleaned.is_none() {
-                self.revive();
-            }
-            if cleaned != Some(Ok(())) {
-                self.dead_letters.push((message_id, body));
-            }
-        }
-    }
-
-    fn relays(&self) -> bool {
-        self.cleanup.settings.relay != Relay::default()
-    }
-
-    /// Something is put on the stack's own queue of events.
-    pub(crate) fn announce(&mut self, body: &str) {
-        self.serial += 1;
-        self.announced.push((format!("sqs-{}", self.serial), body.to_owned()));
-    }
-
-    /// Cleanup gets what is on the stack's own queue of events, in batches of ten.
-    fn relay_all(&mut self) {
-        self.collect();
-        let announced = std::mem::take(&mut self.announced);
-        for batch in announced.chunks(10) {
-            let message = |(message_id, body): &(String, String)| QueueMessage {
-                message_id: message_id.clone(),
-                body: Body::new(body.clone()),
-                sent: self.now(),
-                is_reference: false,
-            };
-            let messages: Vec<_> = batch.iter().map(message).collect();
-            match until_stalled(self.cleanup.relay(&messages)) {
-                Some(relayed) => {
-                    let back = batch.iter().zip(relayed).filter(|(_, relayed)| relayed.is_err());
-                    self.announced.extend(back.map(|(message, _)| message.clone()));
-                }
-                None => {
-                    self.revive();
-                    self.announced.extend_from_slice(batch);
-                }
-            }
-        }
-    }
-
     pub(crate) fn drop_travelling(&mut self) {
         self.collect();
         self.queued.clear();
         self.dead_letters.clear();
-    }
-
-    /// Cleanup gets a body that SQS moved to the quarantine; nothing fails.
-    pub(crate) fn poison(&mut self, body: &str) {
-        self.try_poison(body).expect("nothing fails");
-    }
-
-    /// The same, where something may fail.
-    pub(crate) fn try_poison(&mut self, body: &str) -> Result<(), PortError> {
-        self.serial += 1;
-        self.try_poison_as(&format!("sqs-{}", self.serial), body)
-    }
-
-    /// The same, of an SQS message that a worker may still hold.
-    pub(crate) fn try_poison_as(&mut self, message_id: &str, body: &str) -> Result<(), PortError> {
-        self.try_poison_sent_at(self.now(), message_id, body)
-    }
-
-    pub(crate) fn try_poison_sent_at(
-        &self,
-        sent: Timestamp,
-        message_id: &str,
-        body: &str,
-    ) -> Result<(), PortError> {
-        self.clean(message_id.to_owned(), body, sent, false).expect("nothing kills it")
-    }
-
-    /// Cleanup gets a reference to a dead letter; nothing fails.
-    pub(crate) fn clean_reference(&self, body: &str) {
-        let cleaned = self.clean("reference".to_owned(), body, self.now(), true);
-        cleaned.expect("nothing kills it").expect("nothing fails");
-    }
-
-    /// Cleanup gets a message; `None` if its worker dies.
-    fn clean(
-        &self,
-        message_id: String,
-        body: &str,
-        sent: Timestamp,
-        is_reference: bool,
-    ) -> Option<Result<(), PortError>> {
-        let message = QueueMessage { message_id, body: Body::new(body.to_owned()), sent, is_reference };
-        until_stalled(self.cleanup.clean(&message))
-    }
-
-    /// Makes a sweep; if it dies, the next one goes on.
-    pub(crate) fn sweep(&mut self, which: Sweep) -> cleanup::Swept {
-        let deadline = self.now().plus(FUNCTION_TIMEOUT);
-        match until_stalled(self.cleanup.sweep(which, deadline)) {
-            Some(swept) => swept.unwrap_or_default(),
-            None => {
-                self.revive();
-                cleanup::Swept::default()
-            }
-        }
     }
 }
 
