@@ -63,20 +63,15 @@ impl Pair {
     }
 
     async fn find(&self, name: &str, region: Option<&str>, profile: Option<&str>) -> Result<Target, Failure> {
-        let (region, profile) = (region.map(str::to_owned), profile.map(str::to_owned));
-        let args = match name.strip_prefix(LOCAL) {
-            None => TargetArgs { stack: Some(name.to_owned()), region, profile, ..TargetArgs::none() },
+        let mut args = TargetArgs::none();
+        (args.region, args.profile) = (region.map(str::to_owned), profile.map(str::to_owned));
+        match name.strip_prefix(LOCAL) {
+            None => args.stack = Some(name.to_owned()),
             #[cfg(feature = "local")]
-            Some(local) => TargetArgs {
-                local: Some(local.to_owned()),
-                region,
-                profile,
-                state_dir: self.state_dir.clone(),
-                ..TargetArgs::none()
-            },
+            Some(local) => (args.local, args.state_dir) = (Some(local.to_owned()), self.state_dir.clone()),
             #[cfg(not(feature = "local"))]
             Some(_) => return Err(Failure::input("local stacks: this redial was built without them")),
-        };
+        }
         args.resolve().await
     }
 }

@@ -1,7 +1,7 @@
 //! Time zones of the IANA database, by their names: what a clock there shows, and when it changes.
 //!
 //! Lambda's `provided.al2023` is made from a minimal image, which has had releases without `/usr/share/zoneinfo`, so the functions bring
-//! what they need. The whole database would be 207 KB of changes since 1883 and the code that reads them. Of a zone, [`ZONES`] has its
+//! what they need. The whole database would be 207 KB of changes since 1883 and the code that reads them. Of a zone, `ZONES` has its
 //! rule (POSIX `TZ`), and a list of changes only where the database announces some that follow no rule, as for Gaza in Ramadan: a tenth of
 //! it. Before the day of the list ([`KNOWN_FROM`]) a zone has the rule that it has now.
 //!
