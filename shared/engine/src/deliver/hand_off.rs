@@ -102,6 +102,8 @@ impl Effects {
             Route::Park(bucket) => {
                 let delivery = job.message.key();
                 let Travel { turn, deferred_from, .. } = travel;
+                // After an attempt the ledger drops the copies of what comes next.
+                let came_before = deferred_from.is_some() && job.receives > 1;
                 self.parked.push(Waiting {
                     place: job.place,
                     bucket,
@@ -109,6 +111,7 @@ impl Effects {
                     turn,
                     deferred_from,
                     not_before,
+                    came_before,
                     body,
                 });
             }
@@ -133,5 +136,6 @@ fn in_line(job: Job, line: Line, or_at: Timestamp, now: Timestamp) -> InLine {
         body: job.message.expose_travel_body(&travel, job.deadline, now),
         message_id: job.message_id,
         or_at,
+        came_before: job.receives > 1,
     }
 }

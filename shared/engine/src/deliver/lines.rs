@@ -30,6 +30,7 @@ use redial_core::protection::token_bucket::{Answer, Request, TokenBucket};
 use redial_core::protection::{Circuit, Rank};
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::route::DelaySeconds;
+use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
 
@@ -55,6 +56,8 @@ pub(super) struct InLine {
     pub(super) message_id: String,
     /// When it looks again if the line cannot take it.
     pub(super) or_at: Timestamp,
+    /// Whether it was received before: it may have been sent on, and another one sent on would multiply it.
+    pub(super) came_before: bool,
     /// The travelling body. Never log it.
     pub(super) body: String,
 }
@@ -109,8 +112,15 @@ impl<P: Ports> Worker<P> {
                 .extend(acknowledged.map(|place| (place, Acknowledgement::of(released.clone(), telemetry))));
         }
         let now = system.now();
-        let queued = refused.into_iter().map(|it| (it.place, it.queued(now)));
-        acknowledgements.extend(self.send(queued.collect()).await);
+        let mut queued = Vec::new();
+        for it in refused {
+            if it.came_before {
+                acknowledgements.comes_back(it.place, Setback::HeldBack { until: it.or_at });
+            } else {
+                queued.push((it.place, it.queued(now)));
+            }
+        }
+        acknowledgements.extend(self.send(queued).await);
         acknowledgements
     }
 

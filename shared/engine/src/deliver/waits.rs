@@ -26,6 +26,7 @@ use redial_core::metric::Metric;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::quota::Quota;
 use redial_core::route::{DelaySeconds, hop};
+use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 use redial_core::wait::{Release, Shard, WaitBucket};
 
@@ -36,6 +37,8 @@ pub(super) struct Waiting {
     pub(super) turn: Turn,
     pub(super) deferred_from: Option<String>,
     pub(super) not_before: Timestamp,
+    /// Whether it was received before: it may have been sent on, and another one sent on would multiply it.
+    pub(super) came_before: bool,
     /// The travelling body. Never log it.
     pub(super) body: String,
 }
@@ -95,15 +98,21 @@ impl<P: Ports> Worker<P> {
             acknowledgements.extend(parked.into_iter().map(acknowledged));
         }
         let now = clock.now();
-        let hops = throttled.into_iter().map(|it| {
+        let mut hops = Vec::new();
+        for it in throttled {
             let delay = hop(it.not_before, now, &settings.waits);
+            if it.came_before {
+                let until = now.plus(Duration::from_secs(delay.get().into()));
+                acknowledgements.comes_back(it.place, Setback::HeldBack { until });
+                continue;
+            }
             let queue = Queue::Retry(it.bucket.lane());
             let (body, tenant) = (it.body.clone(), Some(it.delivery.tenant.clone()));
-            (it.place, Outgoing { queue, body, delay, tenant, traceparent: None })
-        });
+            hops.push((it.place, Outgoing { queue, body, delay, tenant, traceparent: None }));
+        }
         // Counted once they are there: a worker that dies before puts them again, and counts them then.
         let counting = self.quota_guard.add(&self.quotas, telemetry, Quota::Parked, counted);
-        let (hopped, ()) = futures_util::join!(self.send(hops.collect()), counting);
+        let (hopped, ()) = futures_util::join!(self.send(hops), counting);
         acknowledgements.extend(hopped);
         acknowledgements
     }

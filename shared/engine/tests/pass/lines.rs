@@ -167,6 +167,30 @@ fn a_line_that_cannot_be_written_keeps_no_message_from_coming_back() {
     }
 }
 
+/// Its acknowledgement was lost: where each copy that no store takes were sent on, an outage of the store would double them again and again.
+#[test]
+fn a_message_that_no_store_takes_is_sent_on_once() {
+    let at = Harness::new().now().plus(HOUR).to_rfc3339();
+    for (name, fields, is_held) in
+        [("line", String::new(), true), ("bucket", format!(r#","deliver_at":"{at}""#), false)]
+    {
+        let mut harness = Harness::new();
+        harness.memory.fail("park", 100, PortErrorKind::Throttled);
+        if is_held {
+            harness.open_breaker(&origin(PUSH_SERVICE), HOUR);
+        }
+        let message_id = harness.push("m", &format!(r#","ttl":86400{fields}"#));
+        assert!(harness.acknowledges(&message_id), "{name}");
+        assert_eq!(harness.travelling().len(), 1, "{name}");
+        for _ in 0..3 {
+            assert!(!harness.acknowledges(&message_id), "{name}");
+        }
+        assert_eq!(harness.travelling().len(), 1, "{name}");
+        harness.run();
+        assert!(harness.state_of("m") == Some(State::Sent) && harness.posts_to("m") == 1, "{name}");
+    }
+}
+
 #[test]
 fn without_lines_messages_look_again_by_themselves() {
     let mut harness = Harness::new();
