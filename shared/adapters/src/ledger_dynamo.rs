@@ -104,7 +104,7 @@ impl DynamoLedger {
         now: Timestamp,
     ) -> Statement {
         let mut sets = claimed(claim, stored, now);
-        sets.extend(["not_before", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
+        sets.extend(["not_before", "held_by", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
         // A success that only a batch had is kept in the history.
         sets.extend(folded);
         // A doubt of an earlier lineage does not apply to a replay.

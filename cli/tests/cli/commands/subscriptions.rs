@@ -1,5 +1,6 @@
 //! Subscriptions on a stack: stored and shown, and webhooks' given new secrets, listed while they fail, and sent to again.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::{
     endpoint::Endpoint,
     identity::Tenant,
@@ -29,10 +30,14 @@ fn failing(stack: &TestStack) -> Vec<Value> {
     list["subscriptions"].as_array().expect("a list").clone()
 }
 
-/// Everything that the table of subscriptions holds, as text.
+/// Everything that the table of subscriptions holds of the test's tenant, as text. Other tests share the table.
 async fn stored(stack: &TestStack) -> String {
+    let of_tenant = format!("{}#", stack.tenant);
+    let is_own = |value: &AttributeValue| {
+        value.as_s().is_ok_and(|text| *text == stack.tenant || text.starts_with(&of_tenant))
+    };
     let items = stack.scan(&stack.tables().subscriptions).await;
-    let values = items.iter().flat_map(|item| item.values());
+    let values = items.iter().filter(|item| item.values().any(is_own)).flat_map(|item| item.values());
     let texts = values.map(|value| value.as_s().cloned().unwrap_or_else(|_| format!("{value:?}")));
     texts.collect::<Vec<_>>().join("\n")
 }

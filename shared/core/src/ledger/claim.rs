@@ -31,7 +31,7 @@ pub enum Judgement {
     Claim { in_doubt: bool },
     /// This invocation holds the claim: the answer was lost, not the claim.
     Mine,
-    /// This message's attempt was made and recorded: hand its outcome off again, and send nothing.
+    /// This message's attempt was made and recorded, and its hand-off may be lost: hand its outcome off again, and send nothing.
     HandOffAgain,
     /// Another worker is making the attempt.
     Leased { until: Timestamp },
@@ -74,7 +74,7 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
         | State::FailedNoRetries
         | State::Cancelled
         | State::Expanded => {
-            if same_attempt && stored.source_message == ask.source_message {
+            if same_attempt && stored.source_message == ask.source_message && !stored.is_known_to_go_on() {
                 Judgement::HandOffAgain
             } else {
                 Judgement::Done
@@ -142,7 +142,7 @@ mod tests {
     use crate::endpoint::HashKeys;
     use crate::fixtures::{self, delivery, hash_keys};
     use crate::identity::{Attempt, Lineage};
-    use crate::ledger::cancel;
+    use crate::ledger::{HeldBy, cancel};
 
     fn print(content: &str) -> EndpointHash {
         hash_keys().fingerprint(content.as_bytes())
@@ -201,6 +201,19 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Each copy of an attempt's message would hand its retry off once more, and each of those becomes copies of the next attempt.
+    #[test]
+    fn a_retry_that_was_seen_waiting_is_not_handed_off_again() {
+        for (state, held_by, expected) in [
+            (State::Retrying, None, Judgement::HandOffAgain),
+            (State::Retrying, Some(HeldBy::Origin), Judgement::Done),
+            (State::Failed, Some(HeldBy::Origin), Judgement::HandOffAgain),
+        ] {
+            let stored = Entry { held_by, ..entry(state, turn(0, 1), "a", -1) };
+            assert_eq!(judge(&stored, &ask(turn(0, 1), "a"), now()), expected, "{state} {held_by:?}");
         }
     }
 

@@ -1,9 +1,11 @@
-//! What holds a message back before its attempt, for operators to read. Nothing is decided by it.
+//! What holds a message back before its attempt, for operators to read.
 //!
 //! A message that is held back has used no attempt, so no claim is made for it. So that it can be found meanwhile, it is noted on its
 //! entry: of a delivery that was never attempted, a new entry `deferred`; of one that waits for a retry, the new end of its wait. The
-//! note is written only where that changes nothing for claims: a `deferred` entry is claimed as if it were absent. A message that passes
-//! all gates at once is never noted.
+//! note is written only where that changes nothing for who may send: a `deferred` entry is claimed as if it were absent. A message that
+//! passes all gates at once is never noted.
+//!
+//! One thing follows from a note: that a retry waits shows that it was handed off, so copies of the attempt before need not do it again.
 
 use super::{Entry, Given, HeldBy, State, expires_at};
 use crate::channel::Channel;

@@ -104,6 +104,12 @@ impl Entry {
         !self.source_message.is_empty()
     }
 
+    /// Whether a message of its next attempt has been seen since its last one was recorded: it noted that it is held back, which only
+    /// that message can. So the retry was handed off.
+    fn is_known_to_go_on(&self) -> bool {
+        self.state == State::Retrying && self.held_by.is_some()
+    }
+
     /// Whether its message may have to go to its queue once more: no worker is known to have had it, or to have announced its
     /// cancellation.
     pub fn awaits_its_message(&self) -> bool {

@@ -24,8 +24,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the message that recorded is a duplicate",
         rule: "a hand-off that a death prevented is repeated",
         file: CLAIM,
-        find: "if same_attempt && stored.source_message == ask.source_message {",
-        replace: "if same_attempt && stored.source_message != ask.source_message {",
+        find: "if same_attempt && stored.source_message == ask.source_message && ",
+        replace: "if same_attempt && stored.source_message != ask.source_message && ",
+    },
+    Mutant {
+        name: "a note that something is held back outlives the attempt that follows",
+        rule: "that a retry was handed off is known from its own note alone",
+        file: "shared/core/src/ledger/mod.rs",
+        find: "        self.held_by = None;\n",
+        replace: "",
     },
     Mutant {
         name: "a message is enough to hold a claim",

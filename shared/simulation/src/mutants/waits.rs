@@ -44,8 +44,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a throttled put is acknowledged",
         rule: "what there is no room for hops",
         file: WAITS,
-        find: "let hops = throttled.into_iter().map(|it| {",
-        replace: "std::mem::take(&mut throttled).into_iter().for_each(|it| acknowledgements.acknowledged(it.place));\n        let hops = throttled.into_iter().map(|it| {",
+        find: "for it in throttled {\n",
+        replace: "for it in throttled {\n            acknowledgements.acknowledged(it.place);\n            if it.place < usize::MAX {\n                continue;\n            }\n",
     },
     Mutant {
         name: "a release delays what it sends for another minute",
