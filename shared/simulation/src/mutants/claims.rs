@@ -28,11 +28,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "if same_attempt && stored.source_message != ask.source_message && ",
     },
     Mutant {
-        name: "a note that something is held back outlives the attempt that follows",
+        name: "a retry that was recorded is taken for handed off",
         rule: "that a retry was handed off is known from its own note alone",
         file: "shared/core/src/ledger/mod.rs",
-        find: "        self.held_by = None;\n",
-        replace: "",
+        find: "self.state == State::Retrying && self.held_by.is_some()",
+        replace: "self.state == State::Retrying",
     },
     Mutant {
         name: "a message is enough to hold a claim",
