@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -127,7 +128,7 @@ pub enum FieldsError {
 pub struct Object<'a> {
     path: String,
     fields: Vec<Field<'a>>,
-    /// The indexes of the fields that come first under their name, in the order of the names.
+    /// The indexes of the fields that come first under their name, in the [`order`] of the names.
     by_name: Vec<usize>,
     errors: &'a Errors,
 }
@@ -138,6 +139,11 @@ struct Field<'a> {
     value: &'a RawValue,
     /// Whether it was taken, or is an error already.
     is_done: bool,
+}
+
+/// The shorter name is first: most comparisons end with the lengths.
+fn order(one: &str, other: &str) -> Ordering {
+    one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }
 
 impl<'a> Object<'a> {
@@ -158,7 +164,7 @@ impl<'a> Object<'a> {
         let field = |(name, value)| Field { name, value, is_done: false };
         let mut fields: Vec<Field<'a>> = fields.into_iter().map(field).collect();
         let mut by_name: Vec<usize> = (0..fields.len()).collect();
-        by_name.sort_by(|one, other| fields[*one].name.cmp(&fields[*other].name));
+        by_name.sort_by(|one, other| order(&fields[*one].name, &fields[*other].name));
         by_name.dedup_by(|later, first| {
             let is_again = fields[*later].name == fields[*first].name;
             fields[*later].is_done |= is_again;
@@ -171,7 +177,7 @@ impl<'a> Object<'a> {
     }
 
     fn place_of(&self, name: &str) -> Option<usize> {
-        let place = self.by_name.binary_search_by(|at| self.fields[*at].name.as_ref().cmp(name));
+        let place = self.by_name.binary_search_by(|at| order(&self.fields[*at].name, name));
         place.ok().map(|place| self.by_name[place])
     }
 
