@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{Cursor, Write as _},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use serde::Deserialize;
@@ -66,15 +66,7 @@ fn build(
     progress: &Progress,
 ) -> Result<[(&'static str, Option<PathBuf>); FUNCTIONS.len()], LocalError> {
     progress.say("building the functions");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    // Under `cargo run` and `cargo test` the environment describes the caller's own package, and some build scripts take a
-    // change of that for a reason to build again, with all that depends on them.
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(describes_a_package) {
-            command.env_remove(name);
-        }
-    }
+    let mut command = redial_toolchain::cargo();
     // The whole workspace's features, as `cargo test --workspace` builds them: so nothing is compiled twice.
     command.current_dir(workspace).args([
         "build",
@@ -112,19 +104,6 @@ fn build(
         let executable = executables.iter().find(|(name, _)| name == function);
         (function, executable.map(|(_, path)| path.clone()))
     }))
-}
-
-/// Whether cargo sets this variable for the package that it runs, rather than a user for cargo.
-fn describes_a_package(name: &str) -> bool {
-    const OF_A_PACKAGE: [&str; 6] = [
-        "CARGO_PKG_",
-        "CARGO_MANIFEST_",
-        "CARGO_BIN_",
-        "CARGO_CRATE_",
-        "CARGO_PRIMARY_",
-        "CARGO_RUSTC_CURRENT_",
-    ];
-    OF_A_PACKAGE.iter().any(|prefix| name.starts_with(prefix)) || name == "OUT_DIR"
 }
 
 /// Not compressed: it goes to a server on this machine, and compressing takes longer than sending.

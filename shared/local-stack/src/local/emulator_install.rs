@@ -8,24 +8,38 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
-use super::{LocalError, Progress, error::tail, private_folder};
+use super::{LocalError, Progress, pip, private_folder};
 
 /// What is installed, line by line with its hashes.
 const REQUIREMENTS: &str = include_str!("../../../../infra/local/requirements.txt");
+
+/// Says in the environment that the installation ended well, and of which list.
+const MARKER: &str = "installed.txt";
+
+/// Fails if the emulator is not there, and there is no Python to install it with.
+pub(super) fn check(redial_dir: &Path) -> Result<(), LocalError> {
+    if is_installed(&redial_dir.join("venv")) {
+        return Ok(());
+    }
+    redial_toolchain::python().map(drop).map_err(LocalError::NoPython)
+}
+
+fn is_installed(venv: &Path) -> bool {
+    fs::read_to_string(venv.join(MARKER)).is_ok_and(|list| list == REQUIREMENTS)
+}
 
 /// The Python of an environment that has the emulator, made if need be. Blocks for as long as that takes.
 pub(super) fn python_with_emulator(redial_dir: &Path, progress: &Progress) -> Result<PathBuf, LocalError> {
     let venv = redial_dir.join("venv");
     let python = venv.join("bin/python");
-    let marker = venv.join("installed.txt");
-    let installed = || fs::read_to_string(&marker).is_ok_and(|list| list == REQUIREMENTS);
-    if installed() {
+    if is_installed(&venv) {
         return Ok(python);
     }
 
+    let system_python = redial_toolchain::python().map_err(LocalError::NoPython)?;
     private_folder::create_all(redial_dir)?;
     let lock_path = redial_dir.join("venv.lock");
     let lock = File::create(&lock_path).map_err(LocalError::file(&lock_path))?;
@@ -33,7 +47,7 @@ pub(super) fn python_with_emulator(redial_dir: &Path, progress: &Progress) -> Re
         progress.say("waiting for another process that installs the emulator");
         lock.lock().map_err(LocalError::file(&lock_path))?;
     }
-    if installed() {
+    if is_installed(&venv) {
         return Ok(python);
     }
 
@@ -41,13 +55,15 @@ pub(super) fn python_with_emulator(redial_dir: &Path, progress: &Progress) -> Re
     if venv.exists() {
         fs::remove_dir_all(&venv).map_err(LocalError::file(&venv))?;
     }
-    run(
-        Command::new(system_python()?).args(["-I", "-m", "venv"]).arg(&venv),
+    pip::run(
+        Command::new(system_python).args(["-I", "-m", "venv"]).arg(&venv),
         "python3 -m venv (on Debian and Ubuntu it is the package python3-venv)",
+        progress,
     )?;
     let requirements = venv.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS).map_err(LocalError::file(&requirements))?;
-    run(&mut pip_install(&python, &requirements), "installing the emulator with pip")?;
+    pip::run(&mut pip_install(&python, &requirements), "installing the emulator with pip", progress)?;
+    let marker = venv.join(MARKER);
     fs::write(&marker, REQUIREMENTS).map_err(LocalError::file(&marker))?;
     Ok(python)
 }
@@ -55,49 +71,19 @@ pub(super) fn python_with_emulator(redial_dir: &Path, progress: &Progress) -> Re
 fn pip_install(python: &Path, requirements: &Path) -> Command {
     let mut command = Command::new(python);
     command
-        .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"])
+        .args([
+            "-I",
+            "-m",
+            "pip",
+            "install",
+            "--progress-bar",
+            "off",
+            "--disable-pip-version-check",
+            "--no-input",
+        ])
         .args(["--only-binary", ":all:", "--require-hashes", "--no-deps", "--requirement"])
         .arg(requirements);
     command
-}
-
-/// The first Python that is new enough: the one named by `REDIAL_PYTHON`, else the newest on the path.
-pub(super) fn system_python() -> Result<String, LocalError> {
-    let named = std::env::var("REDIAL_PYTHON").ok();
-    let candidates = match &named {
-        Some(python) => vec![python.as_str()],
-        None => vec!["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"],
-    };
-    let mut found = Vec::new();
-    for candidate in candidates {
-        let version = Command::new(candidate)
-            .args(["-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
-            .stderr(Stdio::null())
-            .output();
-        let Ok(version) = version else { continue };
-        let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-        let new_enough = version
-            .split_once('.')
-            .and_then(|(major, minor)| Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?)))
-            .is_some_and(|version| version >= (3, 10));
-        if new_enough {
-            return Ok(candidate.to_owned());
-        }
-        found.push(format!("{candidate} {version}"));
-    }
-    Err(LocalError::NoPython { found: if found.is_empty() { "none".to_owned() } else { found.join(", ") } })
-}
-
-fn run(command: &mut Command, what: &str) -> Result<(), LocalError> {
-    let program =
-        |status: String, output: String| LocalError::Program { what: what.to_owned(), status, output };
-    let done =
-        command.stdin(Stdio::null()).output().map_err(|error| program(error.to_string(), String::new()))?;
-    if done.status.success() {
-        return Ok(());
-    }
-    let output = [done.stdout, done.stderr].concat();
-    Err(program(done.status.to_string(), tail(&String::from_utf8_lossy(&output), 20)))
 }
 
 #[cfg(test)]
@@ -134,7 +120,7 @@ print(hashlib.sha256(open(f"{folder}/planted-1.0.tar.gz", "rb").read()).hexdiges
         let mut install = pip_install(&python, &requirements);
         install.args(["--no-index", "--find-links"]).arg(folder.path());
         install.arg("--target").arg(folder.path().join("target"));
-        let error = run(&mut install, "pip").expect_err("there is no wheel of it");
+        let error = pip::run(&mut install, "pip", &Progress::silent()).expect_err("there is no wheel of it");
         assert!(!folder.path().join("ran").exists(), "its code ran: {error}");
         assert!(error.to_string().contains("No matching distribution found for planted"), "{error}");
     }

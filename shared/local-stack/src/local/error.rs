@@ -13,8 +13,8 @@ pub enum LocalError {
     /// The checkout is needed: its template is deployed and its functions are built.
     #[error("no infra/template.yaml in this folder or above it: run this inside a checkout of Redial")]
     NoWorkspace,
-    #[error("the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found {found}")]
-    NoPython { found: String },
+    #[error("{0}")]
+    NoPython(String),
     #[error("{what} failed ({status}){}", indented(output))]
     Program {
         what: String,

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{LocalError, emulator_install};
+use super::LocalError;
 
 /// What the emulator writes down before it makes something at a part.
 const MADE: &str = "made.jsonl";
@@ -37,7 +37,7 @@ pub(super) fn remove_now(folder: &Path) -> Result<Removed, LocalError> {
     if !folder.join(MADE).exists() || !program.exists() {
         return Ok(Removed::All);
     }
-    let python = emulator_install::system_python()?;
+    let python = redial_toolchain::python().map_err(LocalError::NoPython)?;
     let done = Command::new(python).arg("-I").arg(&program).arg(folder).stdin(Stdio::null()).output();
     let done = done.map_err(|error| LocalError::PartsLeft { left: error.to_string() })?;
     let left = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).trim_end().to_owned();

@@ -39,6 +39,7 @@ mod package;
 mod parameters;
 mod part_probe;
 mod parts;
+mod pip;
 mod private_folder;
 mod registry;
 mod stack;

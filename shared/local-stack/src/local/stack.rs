@@ -64,6 +64,10 @@ impl Stack {
             Emulator::Parts(parts) => part_probe::check(&http, parts).await?,
             Emulator::Embedded => {}
         }
+        // Before the functions are built, which takes minutes.
+        if !matches!(options.emulator, Emulator::LocalStack { .. }) {
+            emulator_install::check(&registry::redial_dir(&workspace))?;
+        }
         if registry::is_up(&folder)? && !registry::is_forgotten(&folder).await? {
             return Err(LocalError::AlreadyUp(options.name));
         }
