@@ -225,6 +225,21 @@ def check_workflow():
         assert len(arguments) == len(usage[part]), f"infra/release/run {part} takes {usage[part]}, and the workflow gives {arguments}"
 
 
+def check_command(version, output):
+    programs = package.empty(output / "programs")
+    for name in ["redial", *template.FUNCTIONS]:
+        (programs / name).write_text(f"#!/bin/sh\n# {name}\n")
+    archive = package.command(programs, "x86_64-unknown-linux-gnu", version, output)
+    shutil.rmtree(programs)
+    folder = unpacked(archive, output / "unpacked")
+    expected = {"redial": "redial", **{f"functions/{function}": function for function in template.FUNCTIONS}}
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert found == {"LICENSE", *expected}, f"{archive.name} has {sorted(found)}"
+    for path, name in expected.items():
+        assert (folder / path).read_text().endswith(f"# {name}\n"), f"{path} is another program"
+        assert (folder / path).stat().st_mode & 0o777 == 0o755, f"{path} cannot be executed"
+
+
 def main():
     version, output = sys.argv[1], package.empty(pathlib.Path(sys.argv[2])).resolve()
     check_workflow()
@@ -233,9 +248,7 @@ def main():
     print(f"bundles for {' and '.join(bundles)}; their templates make the {count} resources of infra/template.yaml")
     print(f"Terraform module: {check_module(version, output)}")
     print(f"CDK construct: {check_construct(version, output, bundles['arm64'])} tests on what it synthesizes")
-    stand_in = output / "redial"
-    stand_in.write_text("#!/bin/sh\n")
-    package.command(stand_in, "x86_64-unknown-linux-gnu", version, output)
+    check_command(version, output)
     print(f"checksums: {check_sums(output)} files, and a changed one is found")
 
 

@@ -1,14 +1,15 @@
 """Packs what a release has.
 
     package.py bundle  BOOTSTRAPS ARCHITECTURE VERSION OUTPUT    the zips of the functions, the templates, and their checksums, as one archive
-    package.py command BINARY TARGET VERSION OUTPUT              the command line `redial` for one target, as an archive
+    package.py command PROGRAMS TARGET VERSION OUTPUT            the command line `redial` for one target, with the functions, as an archive
     package.py module  VERSION OUTPUT                            the Terraform module, as an archive
     package.py cdk     VERSION OUTPUT                            the CDK construct, as a package of npm
     package.py sbom    TARGET VERSION OUTPUT NAME…               what executables consist of, as CycloneDX, by cargo-cyclonedx
     package.py notes   VERSION                                   the part of CHANGELOG.md for a version
     package.py sums    OUTPUT                                    SHA256SUMS of all files in OUTPUT
 
-BOOTSTRAPS is a folder as `cargo lambda build` fills it: dispatch/bootstrap, cleanup/bootstrap, ingest/bootstrap. Archives depend on the
+BOOTSTRAPS is a folder as `cargo lambda build` fills it: dispatch/bootstrap, cleanup/bootstrap, ingest/bootstrap. PROGRAMS is one as `cargo
+build` fills it: redial, dispatch, cleanup, ingest. Archives depend on the
 content of their files alone: no times, no names of users. `.github/workflows/release.yml` runs this; it runs on any machine. `module` and
 `cdk` need PyYAML, and `cdk` the tools of infra/ci/npm, in the folder that `REDIAL_NPM` names.
 """
@@ -114,10 +115,13 @@ def bundle(bootstraps, architecture, version, output):
     return archived(folder)
 
 
-def command(binary, target, version, output):
+def command(programs, target, version, output):
+    """With functions that run on the machine itself: its local stack and its demos need no sources."""
     folder = empty(output / f"redial-{version}-{target}")
-    shutil.copyfile(binary, folder / "redial")
-    (folder / "redial").chmod(0o755)
+    (folder / "functions").mkdir()
+    for name, packed in {"redial": folder / "redial", **{it: folder / "functions" / it for it in template.FUNCTIONS}}.items():
+        shutil.copyfile(programs / name, packed)
+        packed.chmod(0o755)
     shutil.copyfile(ROOT / "LICENSE", folder / "LICENSE")
     packed = archived(folder)
     shutil.rmtree(folder)
@@ -194,8 +198,8 @@ def main():
     match sys.argv[1:]:
         case ["bundle", bootstraps, architecture, version, output] if architecture in MACHINES:
             print(bundle(pathlib.Path(bootstraps), architecture, version, pathlib.Path(output)))
-        case ["command", binary, target, version, output]:
-            print(command(pathlib.Path(binary), target, version, pathlib.Path(output)))
+        case ["command", programs, target, version, output]:
+            print(command(pathlib.Path(programs), target, version, pathlib.Path(output)))
         case ["module", version, output]:
             print(module(version, pathlib.Path(output)))
         case ["cdk", version, output]:

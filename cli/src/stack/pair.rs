@@ -29,7 +29,7 @@ pub(crate) struct Pair {
     /// Profile of the AWS configuration for --to
     #[arg(long, value_name = "NAME")]
     to_profile: Option<String>,
-    /// Folder that local stacks keep their state in [env: REDIAL_STATE_DIR] [default: target/redial/stacks]
+    /// Folder that local stacks keep their state in [env: REDIAL_STATE_DIR] [default: target/redial/stacks of the checkout; of a release, redial/stacks in the user's cache]
     #[cfg(feature = "local")]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<std::path::PathBuf>,

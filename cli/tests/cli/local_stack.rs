@@ -46,6 +46,41 @@ async fn two_stacks_are_up_side_by_side_and_end_when_dropped() {
     until_ended(&other.endpoint).await;
 }
 
+/// In the place of the functions there are placeholders, and the emulator is the one that is installed already.
+#[tokio::test]
+async fn the_redial_of_a_release_brings_a_stack_up_from_any_folder() {
+    let python = redial::local::python(&redial::local::Progress::silent()).expect("the emulator's Python");
+    let emulator = python.parent().and_then(Path::parent).expect("a virtual environment");
+    let (archive, cache, elsewhere) = (placeholders(), tempfile::tempdir(), tempfile::tempdir());
+    let (cache, elsewhere) = (cache.expect("a folder"), elsewhere.expect("a folder"));
+    let functions = archive.path().join("functions");
+    fs::create_dir(&functions).expect("it is ours");
+    for function in ["dispatch", "cleanup", "ingest"] {
+        fs::rename(archive.path().join(function), functions.join(function)).expect("it is ours");
+    }
+    let program = archive.path().join("redial");
+    fs::copy(env!("CARGO_BIN_EXE_redial"), &program).expect("it was built");
+    let redial_dir = cache.path().join("redial");
+    fs::create_dir(&redial_dir).expect("it is ours");
+    std::os::unix::fs::symlink(emulator, redial_dir.join("venv")).expect("it is ours");
+
+    let redial = |arguments: &str| {
+        let mut command = Command::new(&program);
+        command.args(arguments.split(' ')).current_dir(elsewhere.path()).env("XDG_CACHE_HOME", cache.path());
+        command
+            .env_remove("REDIAL_STATE_DIR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        run(&mut command, "")
+    };
+    let up: Value = redial("local up --json").json();
+    assert!(up["queues"]["ingest"].as_str().is_some_and(|url| url.contains("IngestQueue")), "{up}");
+    assert!(redial_dir.join("stacks/redial").is_dir());
+    redial("local down").succeeds();
+    assert!(!redial_dir.join("stacks/redial").exists());
+}
+
 #[tokio::test]
 async fn settings_reach_the_functions() {
     let bootstraps = placeholders();

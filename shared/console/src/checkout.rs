@@ -11,14 +11,27 @@ use std::{
 /// # Errors
 /// If the current folder cannot be read.
 pub fn find(given: Option<&Path>) -> io::Result<Option<PathBuf>> {
-    let is_checkout = |folder: &Path| folder.join("infra/template.yaml").is_file();
+    Ok(around(given)?.or_else(|| compiled_in().filter(|_| given.is_none())))
+}
+
+/// The folder that was given if it is a checkout; without one, the checkout that the current folder lies in.
+///
+/// # Errors
+/// If the current folder cannot be read.
+pub fn around(given: Option<&Path>) -> io::Result<Option<PathBuf>> {
     if let Some(folder) = given {
         return is_checkout(folder).then(|| std::path::absolute(folder)).transpose();
     }
     let current = std::env::current_dir()?;
-    if let Some(folder) = current.ancestors().find(|folder| is_checkout(folder)) {
-        return Ok(Some(folder.to_owned()));
-    }
-    let compiled_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    is_checkout(&compiled_in).then(|| compiled_in.canonicalize()).transpose()
+    Ok(current.ancestors().find(|folder| is_checkout(folder)).map(Path::to_owned))
+}
+
+/// The checkout that this was compiled in, if it is still there.
+pub fn compiled_in() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    is_checkout(&folder).then(|| folder.canonicalize().ok()).flatten()
+}
+
+fn is_checkout(folder: &Path) -> bool {
+    folder.join("infra/template.yaml").is_file()
 }

@@ -117,7 +117,7 @@ pub struct HostFunctions {
 Example:
   redial local status --json | jq -r .stack.queues.ingest")]
 pub struct Status {
-    /// Folder where stacks keep their state [default: target/redial/stacks]
+    /// Folder where stacks keep their state [default: target/redial/stacks of the checkout; of a release, redial/stacks in the user's cache]
     #[arg(long, value_name = "DIR", env = "REDIAL_STATE_DIR")]
     state_dir: Option<PathBuf>,
     /// Print one line of JSON for each

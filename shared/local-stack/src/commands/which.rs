@@ -11,7 +11,7 @@ pub(super) struct Which {
     /// The stack's name
     #[arg(long, default_value = DEFAULT_NAME, value_parser = stack_name)]
     pub(super) name: String,
-    /// Folder where stacks keep their state [default: target/redial/stacks]
+    /// Folder where stacks keep their state [default: target/redial/stacks of the checkout; of a release, redial/stacks in the user's cache]
     #[arg(long, value_name = "DIR", env = "REDIAL_STATE_DIR")]
     pub(super) state_dir: Option<PathBuf>,
 }

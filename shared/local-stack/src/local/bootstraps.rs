@@ -33,20 +33,9 @@ struct CargoTarget {
     name: String,
 }
 
-/// Takes the binaries from `prebuilt`, a folder with one named as each function, or builds them. Blocks.
-pub(super) fn binaries(
-    workspace: &Path,
-    prebuilt: Option<&Path>,
-    progress: &Progress,
-) -> Result<Vec<(&'static str, PathBuf)>, LocalError> {
-    let built = match prebuilt {
-        Some(folder) => FUNCTIONS.map(|function| (function, Some(folder.join(function)))),
-        None => build(workspace, progress)?,
-    };
-    built
-        .into_iter()
-        .map(|(function, binary)| Ok((function, binary.ok_or(LocalError::NoBootstrap(function))?)))
-        .collect()
+/// Those in a folder that has one named as each function.
+pub(super) fn in_folder(folder: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    FUNCTIONS.into_iter().map(|function| (function, folder.join(function)))
 }
 
 /// Zips of the binaries, each with these files beside it.
@@ -61,14 +50,15 @@ pub(super) fn bundles(
     binaries.iter().map(bundle).collect()
 }
 
-fn build(
-    workspace: &Path,
+/// Builds those of a checkout. Blocks.
+pub(super) fn build(
+    checkout: &Path,
     progress: &Progress,
-) -> Result<[(&'static str, Option<PathBuf>); FUNCTIONS.len()], LocalError> {
+) -> Result<Vec<(&'static str, PathBuf)>, LocalError> {
     progress.say("building the functions");
     let mut command = redial_toolchain::cargo();
     // The whole workspace's features, as `cargo test --workspace` builds them: so nothing is compiled twice.
-    command.current_dir(workspace).args([
+    command.current_dir(checkout).args([
         "build",
         "--workspace",
         "--message-format",
@@ -100,10 +90,12 @@ fn build(
         .filter(|message| message.reason == "compiler-artifact")
         .filter_map(|message| Some((message.target?.name, message.executable?)))
         .collect();
-    Ok(FUNCTIONS.map(|function| {
+    let built = |function| {
         let executable = executables.iter().find(|(name, _)| name == function);
-        (function, executable.map(|(_, path)| path.clone()))
-    }))
+        let (_, path) = executable.ok_or(LocalError::NoBootstrap(function))?;
+        Ok((function, path.clone()))
+    };
+    FUNCTIONS.into_iter().map(built).collect()
 }
 
 /// Not compressed: it goes to a server on this machine, and compressing takes longer than sending.

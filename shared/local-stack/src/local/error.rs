@@ -10,9 +10,14 @@ use redial_receivers::push_service::StartError;
 /// None of it is transient: nothing is retried.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// The checkout is needed: its template is deployed and its functions are built.
-    #[error("no infra/template.yaml in this folder or above it: run this inside a checkout of Redial")]
+    /// One of the two is needed: its template is deployed and its functions are run.
+    #[error(
+        "no functions to run: neither is infra/template.yaml in this folder or above it, nor a folder `functions` beside this program. Run \
+         this inside a checkout of Redial, or the redial in the unpacked archive of a release"
+    )]
     NoWorkspace,
+    #[error("no folder for what is installed: set XDG_CACHE_HOME or HOME")]
+    NoCache,
     #[error("{0}")]
     NoPython(String),
     #[error("{what} failed ({status}){}", indented(output))]

@@ -42,6 +42,7 @@ mod parts;
 mod pip;
 mod private_folder;
 mod registry;
+mod source;
 mod stack;
 mod vapid_key;
 
@@ -64,5 +65,5 @@ pub(crate) use vapid_key::{VapidKey, public_point};
 
 /// A Python that has what `infra/local/requirements.txt` lists, installed if need be. Blocks for as long as that takes.
 pub fn python(progress: &Progress) -> Result<std::path::PathBuf, LocalError> {
-    emulator_install::python_with_emulator(&registry::redial_dir(&options::workspace(None)?), progress)
+    emulator_install::python_with_emulator(&source::Source::find(None)?.redial_dir()?, progress)
 }

@@ -2,13 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use redial_console::checkout;
-
-use super::{LocalError, Parts};
+use super::Parts;
 
 /// Where a LocalStack listens by default.
 pub const LOCALSTACK_ENDPOINT: &str = "http://localhost:4566";
@@ -64,9 +62,10 @@ impl Progress {
 pub struct Options {
     /// The stack's name: letters, digits and hyphens, beginning with a letter.
     pub name: String,
-    /// The checkout. `None`: the one that the current folder lies in, else the one that this was compiled in.
+    /// The checkout. `None`: the one that the current folder lies in, the release that this program is of, or the checkout that it was
+    /// compiled in.
     pub workspace: Option<PathBuf>,
-    /// Where stacks keep their folders. `None`: `target/redial/stacks` of the checkout.
+    /// Where stacks keep their folders. `None`: `target/redial/stacks` of the checkout, or `redial/stacks` in the user's cache.
     pub state: Option<PathBuf>,
     pub emulator: Emulator,
     /// Origins that the address filter and the list of push hosts let through.
@@ -120,9 +119,4 @@ impl Default for Options {
             progress: Progress::silent(),
         }
     }
-}
-
-pub(super) fn workspace(given: Option<&Path>) -> Result<PathBuf, LocalError> {
-    let found = checkout::find(given).map_err(LocalError::file(given.unwrap_or(Path::new("."))))?;
-    found.ok_or(LocalError::NoWorkspace)
 }

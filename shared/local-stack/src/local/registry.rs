@@ -18,9 +18,9 @@ use super::{
     guarded_process, hosting,
     localstack::{self, Listener},
     made_at_parts::{self, Removed},
-    options,
     own_receiver::OwnReceiver,
     part_probe, private_folder,
+    source::Source,
 };
 
 #[derive(Clone, Debug, Serialize)]
@@ -42,31 +42,22 @@ struct Noted {
     key: StackKey,
 }
 
-/// Where the stacks of a checkout keep their folders.
-pub(super) fn stacks_dir(state: Option<&Path>, workspace: &Path) -> Result<PathBuf, LocalError> {
+/// Where the stacks of a source keep their folders.
+pub(super) fn stacks_dir(state: Option<&Path>, source: &Source) -> Result<PathBuf, LocalError> {
     match state {
         // The emulator runs in its own folder, where a relative path would mean another one.
         Some(state) => std::path::absolute(state).map_err(LocalError::file(state)),
-        None => Ok(redial_dir(workspace).join("stacks")),
+        None => Ok(source.redial_dir()?.join("stacks")),
     }
 }
 
 /// Where the stack of this name keeps what it has, or will. A folder that another user could have made or changed is refused.
-pub(super) fn stack_folder(
-    state: Option<&Path>,
-    workspace: &Path,
-    name: &str,
-) -> Result<PathBuf, LocalError> {
-    let stacks = stacks_dir(state, workspace)?;
+pub(super) fn stack_folder(state: Option<&Path>, source: &Source, name: &str) -> Result<PathBuf, LocalError> {
+    let stacks = stacks_dir(state, source)?;
     private_folder::check_entries(&stacks)?;
     let folder = stacks.join(name);
     private_folder::check(&folder)?;
     Ok(folder)
-}
-
-/// Where everything of ours lies: removed by `cargo clean`.
-pub(super) fn redial_dir(workspace: &Path) -> PathBuf {
-    workspace.join("target/redial")
 }
 
 /// The stacks that are up. `state` as in [`super::Options`].
@@ -84,10 +75,8 @@ pub fn ended(state: Option<&Path>) -> Result<Vec<Known>, LocalError> {
 /// The same as an error, for who looked for this one.
 pub fn of_ended(known: &Known, state: Option<&Path>) -> LocalError {
     let name = known.name.clone();
-    let workspace = options::workspace(None);
-    let log = workspace
-        .and_then(|workspace| stack_folder(state, &workspace, &name))
-        .map(|folder| log_path(&folder));
+    let folder = Source::find(None).and_then(|source| stack_folder(state, &source, &name));
+    let log = folder.map(|folder| log_path(&folder));
     let state = state.map_or(String::new(), |state| format!(" --state-dir {}", state.display()));
     let log = log.map_or(String::new(), |log| format!("; its log is {}", log.display()));
     LocalError::Ended { options: format!("--name {name}{state}"), name, log }
@@ -102,8 +91,7 @@ pub(crate) fn abandoned(state: Option<&Path>) -> Result<Vec<String>, LocalError>
 
 /// All that are noted, by their names, and whether each is up.
 fn noted(state: Option<&Path>) -> Result<Vec<(Known, bool)>, LocalError> {
-    let workspace = options::workspace(None)?;
-    let stacks = stacks_dir(state, &workspace)?;
+    let stacks = stacks_dir(state, &Source::find(None)?)?;
     private_folder::check_entries(&stacks)?;
     let Ok(folders) = fs::read_dir(stacks) else { return Ok(Vec::new()) };
     let read = folders.flatten().filter_map(|folder| read(&folder.path()).transpose());
@@ -114,7 +102,7 @@ fn noted(state: Option<&Path>) -> Result<Vec<(Known, bool)>, LocalError> {
 
 /// Whether the process runs that hosts this stack's functions; also if LocalStack or the embedded emulator runs them.
 pub(crate) fn are_functions_hosted(known: &Known, state: Option<&Path>) -> Result<bool, LocalError> {
-    let folder = stack_folder(state, &options::workspace(None)?, &known.name)?;
+    let folder = stack_folder(state, &Source::find(None)?, &known.name)?;
     let folder = host_folder(&known.stack, &folder);
     let host = known.stack.function_host.as_ref();
     Ok(host.is_none_or(|host| guarded_process::running_pid(&folder) == Some(host.pid)))
@@ -122,7 +110,7 @@ pub(crate) fn are_functions_hosted(known: &Known, state: Option<&Path>) -> Resul
 
 /// The place of the receiver that the stack of this name, which is up, may send to.
 pub(crate) fn own_receiver(name: &str, state: Option<&Path>) -> Result<OwnReceiver, LocalError> {
-    let folder = stack_folder(state, &options::workspace(None)?, name)?;
+    let folder = stack_folder(state, &Source::find(None)?, name)?;
     OwnReceiver::read(&folder).ok_or_else(|| LocalError::NoReceiver(name.to_owned()))
 }
 
@@ -178,7 +166,7 @@ pub(super) async fn end_processes(folder: &Path) {
 
 /// The stack of this name, if it is up. `state` as in [`super::Options`].
 pub fn find(name: &str, state: Option<&Path>) -> Result<Known, LocalError> {
-    let folder = stack_folder(state, &options::workspace(None)?, name)?;
+    let folder = stack_folder(state, &Source::find(None)?, name)?;
     match read(&folder)? {
         Some((known, true)) => Ok(known),
         Some((known, false)) => Err(of_ended(&known, state)),
@@ -187,7 +175,7 @@ pub fn find(name: &str, state: Option<&Path>) -> Result<Known, LocalError> {
 }
 
 pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalError> {
-    let folder = stack_folder(state, &options::workspace(None)?, name)?;
+    let folder = stack_folder(state, &Source::find(None)?, name)?;
     let not_up = || LocalError::NotUp(name.to_owned());
     let is_running = guarded_process::running_pid(&folder).is_some();
     let (known, up) = match read(&folder)? {

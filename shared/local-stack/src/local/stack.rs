@@ -18,10 +18,11 @@ use super::{
     emulator_process::{self, EmulatorProcess},
     events,
     hosting::{self, HostProcess, Plan},
-    in_container, localstack, made_at_parts, options,
+    in_container, localstack, made_at_parts,
     own_receiver::OwnReceiver,
-    package::{self, Template},
+    package::Template,
     parameters, part_probe, registry,
+    source::Source,
     vapid_key::VapidKey,
 };
 
@@ -54,8 +55,8 @@ impl Stack {
     /// Installs the emulator if need be, starts it, builds the functions, deploys the template.
     pub async fn up(options: Options) -> Result<Self, LocalError> {
         let progress = options.progress;
-        let workspace = options::workspace(options.workspace.as_deref())?;
-        let folder = registry::stack_folder(options.state.as_deref(), &workspace, &options.name)?;
+        let source = Source::find(options.workspace.as_deref())?;
+        let folder = registry::stack_folder(options.state.as_deref(), &source, &options.name)?;
         let http = http_client()?;
         match &options.emulator {
             Emulator::LocalStack { endpoint, .. } => {
@@ -66,7 +67,7 @@ impl Stack {
         }
         // Before the functions are built, which takes minutes.
         if !matches!(options.emulator, Emulator::LocalStack { .. }) {
-            emulator_install::check(&registry::redial_dir(&workspace))?;
+            emulator_install::check(&source.redial_dir()?)?;
         }
         if registry::is_up(&folder)? && !registry::is_forgotten(&folder).await? {
             return Err(LocalError::AlreadyUp(options.name));
@@ -84,17 +85,17 @@ impl Stack {
         let has_receiver = options.own_receiver && !in_container::runs_there(&options.emulator);
         let receiver = has_receiver.then(OwnReceiver::reserve).transpose()?;
         let parameters = parameters(&options, &vapid, receiver.as_ref(), &folder)?;
-        let Packaged { template, definition, hosted } = packaged(&workspace, &options, &parameters)?;
+        let Packaged { template, definition, hosted } = packaged(&source, &options, &parameters)?;
 
         let key = match &options.emulator {
             Emulator::Embedded | Emulator::Parts(_) => StackKey::generate(),
             Emulator::LocalStack { .. } => StackKey::of_localstack(),
         };
         let build = tokio::task::spawn_blocking({
-            let (workspace, prebuilt) = (workspace.clone(), options.bootstraps.clone());
-            move || bootstraps::binaries(&workspace, prebuilt.as_deref(), &progress)
+            let (source, prebuilt) = (source.clone(), options.bootstraps.clone());
+            move || source.binaries(prebuilt.as_deref(), &progress)
         });
-        let emulator = started(&workspace, &folder, &key, &options, &http);
+        let emulator = started(&source, &folder, &key, &options, &http);
         let (emulator, binaries) = tokio::join!(emulator, build);
         let (emulator, endpoint) = emulator?;
         let binaries = binaries.expect("the build does not panic")?;
@@ -273,16 +274,11 @@ async fn remove_from_localstack(sdk: &SdkConfig, name: &str, events: Option<&str
 }
 
 fn packaged(
-    workspace: &Path,
+    source: &Source,
     options: &Options,
     given: &BTreeMap<String, String>,
 ) -> Result<Packaged, LocalError> {
-    let infra = workspace.join("infra");
-    let read = |name: &str| {
-        let path = infra.join(name);
-        fs::read_to_string(&path).map_err(LocalError::file(&path))
-    };
-    let template = Template(read("template.yaml")?);
+    let template = Template(source.template()?);
     parameters::check(&template, given)?;
     let template = template.with_artifacts_in(&deploy::artifacts(&options.name))?;
     let mut environment = options.env.clone();
@@ -314,12 +310,12 @@ fn packaged(
             }
         }
     };
-    Ok(Packaged { template, definition: read(package::DEFINITION_KEY)?, hosted })
+    Ok(Packaged { template, definition: source.definition()?, hosted })
 }
 
 /// The embedded emulator, unless another one is used, and the endpoint.
 async fn started(
-    workspace: &Path,
+    source: &Source,
     folder: &Path,
     key: &StackKey,
     options: &Options,
@@ -328,7 +324,7 @@ async fn started(
     match &options.emulator {
         Emulator::LocalStack { endpoint, .. } => Ok((None, endpoint.trim_end_matches('/').to_owned())),
         Emulator::Embedded | Emulator::Parts(_) => {
-            let (redial_dir, progress) = (registry::redial_dir(workspace), options.progress);
+            let (redial_dir, progress) = (source.redial_dir()?, options.progress);
             let python = tokio::task::spawn_blocking(move || {
                 emulator_install::python_with_emulator(&redial_dir, &progress)
             });
