@@ -8,6 +8,8 @@ use redial_core::{
     channel::Channel, endpoint::EndpointHash, ledger::HeldBy, reason::Reason, time::Timestamp,
 };
 
+use redial_console::wrapped::wrapped;
+
 use super::event::{Event, Kind, TAGS};
 use crate::duration::words as duration;
 
@@ -15,6 +17,9 @@ use crate::duration::words as duration;
 const DELIVERY: usize = 24;
 const CHANNEL: usize = 16;
 const OUTCOME: usize = 20;
+
+/// From this many columns on, most lines fit as they are.
+const WIDE: usize = 130;
 
 pub(crate) fn line(event: &Event) -> String {
     let word = |field| word(event, field);
@@ -55,6 +60,15 @@ pub(crate) fn line(event: &Event) -> String {
     };
     let line = format!("{}  {words}", event.at.to_rfc3339());
     line.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// The line as it fits into a terminal of so many columns: in a narrow one with the time alone, without the widths of columns, and broken
+/// at words.
+pub(super) fn within(line: String, columns: Option<usize>) -> Vec<String> {
+    let Some(columns) = columns.filter(|columns| *columns < WIDE) else { return vec![line] };
+    let time = line.split_once('T').map_or(line.as_str(), |(_, time)| time);
+    let cells = time.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+    wrapped(&cells.collect::<Vec<_>>().join("  "), columns)
 }
 
 fn attempt(event: &Event) -> String {
@@ -316,6 +330,21 @@ mod tests {
             ),
         ] {
             assert_eq!(shown(&fields), format!("2026-11-21T10:05:00.250Z  {words}"));
+        }
+    }
+
+    #[test]
+    fn a_line_fits_into_a_narrow_terminal() {
+        let line = "2026-11-21T10:05:00.250Z  acme#w1                   webhook           dead letter: endpoint_disabled, 1 attempt, endpoint a6ceb7e9";
+        assert_eq!(
+            within(line.to_owned(), Some(80)),
+            [
+                "10:05:00.250Z  acme#w1  webhook  dead letter: endpoint_disabled, 1 attempt,",
+                "  endpoint a6ceb7e9"
+            ]
+        );
+        for columns in [None, Some(WIDE)] {
+            assert_eq!(within(line.to_owned(), columns), [line], "{columns:?}");
         }
     }
 

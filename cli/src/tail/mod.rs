@@ -27,7 +27,7 @@ use self::{
     filter::Filter,
     follow::{Follower, Unread},
     init_errors::InitError,
-    line::line,
+    line::{line, within},
     source::{Backoff, POLL},
 };
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
     failure::Failure,
     interrupt::interrupted,
     stack::{Target, TargetArgs},
-    terminal::{is_read, say, shown},
+    terminal::{is_read, say, shown, width},
 };
 
 /// How often it is looked whether functions start.
@@ -130,7 +130,8 @@ impl Tail {
                     let texts = if self.json {
                         vec![event.text]
                     } else {
-                        self.filter.shown(event).iter().map(line).collect()
+                        let lines = self.filter.shown(event);
+                        lines.iter().flat_map(|event| within(line(event), width())).collect()
                     };
                     for text in texts {
                         if !is_read(writeln!(io::stdout(), "{}", shown(&text, &io::stdout())))? {
