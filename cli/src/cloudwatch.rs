@@ -20,8 +20,11 @@ const ALARMS_AT_ONCE: usize = 100;
 /// The most metrics of one request (API reference).
 const METRICS_AT_ONCE: usize = 500;
 
-/// The smallest period that these metrics have, in seconds.
+/// The smallest period that these metrics have, in seconds, and the one by which more than a day is read: by the minute, a fortnight would be
+/// pages of values.
 const PERIOD_SECS: i32 = 60;
+const LONG_PERIOD_SECS: i32 = 300;
+const A_DAY: Duration = Duration::from_secs(86_400);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Alarm {
@@ -95,7 +98,7 @@ pub(crate) struct Query {
     pub(crate) statistic: &'static str,
 }
 
-/// A metric's values by their minutes; a minute without data has none.
+/// A metric's values by the minutes that they begin at; a minute without data has none.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Points(BTreeMap<Timestamp, f64>);
 
@@ -126,7 +129,7 @@ impl Points {
     }
 }
 
-/// What these metrics were within the last `within`, in the order of the queries.
+/// What these metrics were within the last `within`, in the order of the queries: by the minute, or of more than a day by five minutes.
 pub(crate) async fn metrics(
     sdk: &SdkConfig,
     queries: &[Query],
@@ -134,11 +137,14 @@ pub(crate) async fn metrics(
     now: Timestamp,
 ) -> Result<Vec<Points>, AwsError> {
     let client = Client::new(sdk);
+    let period = if within > A_DAY { LONG_PERIOD_SECS } else { PERIOD_SECS };
     let mut points = vec![Points::default(); queries.len()];
     for (queries, points) in queries.chunks(METRICS_AT_ONCE).zip(points.chunks_mut(METRICS_AT_ONCE)) {
         let mut pages = client
             .get_metric_data()
-            .set_metric_data_queries(Some(queries.iter().enumerate().map(data_query).collect()))
+            .set_metric_data_queries(Some(
+                queries.iter().enumerate().map(|it| data_query(it, period)).collect(),
+            ))
             .start_time(DateTime::from_secs(now.minus(within).as_secs()))
             // The minute that has begun is one of them.
             .end_time(DateTime::from_secs(now.as_secs() + i64::from(PERIOD_SECS)))
@@ -156,14 +162,14 @@ pub(crate) async fn metrics(
     Ok(points)
 }
 
-fn data_query((index, query): (usize, &Query)) -> MetricDataQuery {
+fn data_query((index, query): (usize, &Query), period: i32) -> MetricDataQuery {
     let dimensions =
         query.dimensions.iter().map(|(name, value)| Dimension::builder().name(*name).value(value));
     let metric = Metric::builder()
         .namespace(query.namespace)
         .metric_name(query.metric)
         .set_dimensions(Some(dimensions.map(|it| it.build()).collect()));
-    let stat = MetricStat::builder().metric(metric.build()).period(PERIOD_SECS).stat(query.statistic);
+    let stat = MetricStat::builder().metric(metric.build()).period(period).stat(query.statistic);
     // An id begins with a small letter.
     MetricDataQuery::builder().id(format!("m{index}")).metric_stat(stat.build()).build()
 }
@@ -210,7 +216,7 @@ mod tests {
             dimensions: vec![("QueueName", "ingest".to_owned())],
             statistic: "Maximum",
         };
-        let query = data_query((4, &query));
+        let query = data_query((4, &query), 60);
         let stat = query.metric_stat().expect("a metric");
         let metric = stat.metric().expect("its name");
         assert_eq!((query.id(), stat.period(), stat.stat()), (Some("m4"), Some(60), Some("Maximum")));

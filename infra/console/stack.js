@@ -50,12 +50,12 @@ export function showSummary({ document: summary }) {
     $("announcement").textContent = sentence;
   }
   announced = sentence;
-  showTotals(summary.last_minutes);
+  showTotals(summary.last_minutes, summary.cost);
   showQueues(summary);
   showWaits(summary.parked);
 }
 
-function showTotals(flow) {
+function showTotals(flow, cost) {
   const known = TOTALS.filter((name) => name in flow);
   const total = (name) => {
     const value = flow[name];
@@ -70,7 +70,9 @@ function showTotals(flow) {
   $("totals").replaceChildren(...known.map(total));
   const lane = ({ lane, sent, failed }) => `${lane}: ${sent.toLocaleString("en")} sent, ${failed.toLocaleString("en")} failed`;
   const lanes = flow.lanes.filter(({ sent }) => sent !== null).map(lane).join(" · ");
-  $("lanes").textContent = capital(lanes);
+  const usd = cost.usd_per_million?.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  const price = usd && `${cost.at_least ? "at least " : ""}${usd} USD a million deliveries`;
+  $("lanes").textContent = capital([lanes, price].filter(Boolean).join(" · "));
   const unread = flow.trouble && `The totals could not be read: ${flow.trouble}.`;
   const none = flow.sent === null && "No counts of this period: nothing was logged, or the metrics are not there yet.";
   say(document.querySelector('[data-note="summary"]'), unread || none || "");

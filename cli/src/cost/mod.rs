@@ -1,6 +1,7 @@
 //! `redial cost`: counted calls and units, times list prices.
 
 mod bill;
+mod counted;
 pub mod counts;
 mod line;
 mod month;
@@ -12,6 +13,7 @@ use std::{fs, path::PathBuf};
 use clap::{Args, Command, FromArgMatches as _};
 use serde_json::json;
 
+pub(crate) use self::counted::{Counts, Used, gb_seconds, list_prices};
 use self::{bill::Bill, line::Line, month::Alarms, prices::Prices, traffic::Traffic};
 use crate::{failure::Failure, terminal::print};
 
@@ -22,32 +24,6 @@ pub(crate) fn of_single_messages(messages: u64) -> f64 {
     let matches = Traffic::augment_args(Command::new("cost")).get_matches_from(counts);
     let traffic = Traffic::from_arg_matches(&matches).expect("invariant: these are arguments of it");
     Bill::of(&traffic, Alarms::Basic, &Prices::list()).traffic_usd
-}
-
-/// What a part of a stack was counted to have used.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Counts {
-    pub(crate) sqs_requests: f64,
-    pub(crate) invocations: f64,
-    /// Of a function's time.
-    pub(crate) milliseconds: f64,
-    pub(crate) memory_mb: f64,
-    pub(crate) write_units: f64,
-    pub(crate) read_units: f64,
-}
-
-/// What this costs: list prices, in USD.
-pub(crate) fn of_counts(counts: &Counts) -> f64 {
-    let prices = Prices::list();
-    let gb_seconds = counts.milliseconds / 1e3 * counts.memory_mb / 1024.0;
-    let millionths = [
-        (counts.sqs_requests, prices.sqs_million_requests),
-        (counts.invocations, prices.lambda_million_invocations),
-        (gb_seconds, prices.lambda_million_gb_seconds),
-        (counts.write_units, prices.dynamodb_million_write_units),
-        (counts.read_units, prices.dynamodb_million_read_units),
-    ];
-    millionths.iter().map(|(amount, price)| amount * price / 1e6).sum()
 }
 
 /// Estimates the cost of a number of deliveries, service by service

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub(crate) use aws_sdk_lambda::operation::get_function_configuration::GetFunctionConfigurationOutput as Configuration;
 
+use futures_util::join;
 use redial_adapters::success_logs::SuccessLogs;
 use redial_core::endpoint::Origin;
 
@@ -19,6 +20,13 @@ impl Target {
     /// Each function by its name in the template, and the name that it was deployed as.
     pub(crate) fn functions(&self) -> [(&'static str, &str); 3] {
         [("dispatch", &self.dispatch), ("cleanup", &self.cleanup), ("ingest", &self.ingest)]
+    }
+
+    /// Those of [`Target::functions`], in that order.
+    pub(crate) async fn configurations(&self) -> [Result<Configuration, AwsError>; 3] {
+        let [dispatch, cleanup, ingest] =
+            self.functions().map(|(_, deployed_as)| self.configuration(deployed_as));
+        join!(dispatch, cleanup, ingest).into()
     }
 
     /// Which successes dispatch logs; `None` if the caller may not read its configuration, or it is an earlier release, which logs all.

@@ -70,6 +70,9 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// workers reported in the last five minutes: they report few of a healthy origin, and the count starts again when a breaker
 /// opens or closes. The first line has the findings. It only reads, and reports what you may not read with the missing permission.
 ///
+/// COST is what the stack was counted to have used in that time, at the list prices of `redial cost`, by the deliveries that ended in it, sent
+/// or not. What nothing counts is named after it: an emulator has no metrics of tables and logs.
+///
 /// The numbers of queues are SQS's approximate ones. Ages and the last minutes come from CloudWatch, a minute or more late; an
 /// emulator has no such metrics, so there they come from the functions' logs. Unknown numbers are null, or "-" and "?". Parked
 /// messages are counted by one query for each shard, which costs half a read unit for every 4 KB in it, and half a unit where it

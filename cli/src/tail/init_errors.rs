@@ -59,10 +59,20 @@ pub(crate) enum Start {
 
 /// The functions whose last start failed a short time ago.
 pub(crate) async fn recent(target: &Target, now: Timestamp) -> Result<Vec<InitError>, AwsError> {
-    let read = target.functions().map(async |(function, deployed_as)| {
-        let configuration = target.configuration(deployed_as).await?;
-        let group = group(&configuration, deployed_as);
-        failed(target, function, &group, since(&configuration, now.minus(RECENT))).await
+    recent_of(target, &target.configurations().await, now).await
+}
+
+/// The same for functions whose configurations were read.
+pub(crate) async fn recent_of(
+    target: &Target,
+    configurations: &[Result<Configuration, AwsError>; 3],
+    now: Timestamp,
+) -> Result<Vec<InitError>, AwsError> {
+    let functions = target.functions().into_iter().zip(configurations);
+    let read = functions.map(async |((function, deployed_as), configuration)| {
+        let configuration = configuration.as_ref().map_err(Clone::clone)?;
+        let group = group(configuration, deployed_as);
+        failed(target, function, &group, since(configuration, now.minus(RECENT))).await
     });
     let found = join_all(read).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(found.into_iter().flatten().collect())

@@ -29,6 +29,7 @@ impl Summary {
             }),
             "parked": self.parked_json(),
             "last_minutes": self.flow_json(),
+            "cost": self.cost().to_json(),
             "origins": self.shown_origins().iter().map(|row| row.json(self.at)).collect::<Vec<_>>(),
             "origins_known": self.origins.as_ref().ok().map(Vec::len),
             "origins_trouble": error(self.origins.as_ref().err()),

@@ -1,5 +1,5 @@
 //! How old each queue's oldest message is, and what the stack did in the last minutes: as a whole, and what each lane sent and failed
-//! to send.
+//! to send; and what AWS counted that all of it used ([`used`]).
 //!
 //! CloudWatch has both as metrics; those of the last minutes arrive when an invocation ends, and can be read about a minute later.
 //! An emulator has no metrics of queues and makes none of what functions log in the embedded metric format. The embedded emulator
@@ -16,10 +16,14 @@ use redial_core::{lane::Lane, metric::Metric, time::Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::queues::{QUEUES, name_in};
+use super::{
+    queues::{QUEUES, name_in},
+    used::{self, Function},
+};
 use crate::{
     aws_error::AwsError,
     cloudwatch::{Points, Query, metrics},
+    cost::Counts,
     stack::Target,
     tail::{CloudWatchLogs, groups},
 };
@@ -36,6 +40,9 @@ pub(super) const COUNTED: [Metric; 8] = [
     Metric::Gone,
 ];
 
+/// Those of them after which a delivery goes on; each other one is an end.
+const NO_ENDS: [Metric; 3] = [Metric::Attempts, Metric::Retried, Metric::Deferred];
+
 /// Metrics of each lane: what was sent, and what failed.
 const ENDS: [Metric; 3] = [Metric::Sent, Metric::DeadLetters, Metric::FailedNoRetries];
 
@@ -51,12 +58,15 @@ pub(super) struct Flow {
     pub(super) counted: [u64; COUNTED.len()],
     /// Of each lane, in the order of [`ENDS`].
     pub(super) ends: [[u64; ENDS.len()]; Lane::ALL.len()],
+    /// That the functions were charged, if that was counted.
+    pub(super) write_units: Option<u64>,
 }
 
 impl Flow {
     /// Adds to a metric of the whole stack, or of a lane; other metrics are ignored.
     fn add(&mut self, metric: Metric, lane: Option<Lane>, n: u64) {
         let place = match lane {
+            None if metric == Metric::WriteUnits => Some(self.write_units.get_or_insert_default()),
             None => COUNTED.iter().position(|it| *it == metric).map(|at| &mut self.counted[at]),
             Some(lane) => {
                 ENDS.iter().position(|it| *it == metric).map(|at| &mut self.ends[lane as usize][at])
@@ -65,6 +75,12 @@ impl Flow {
         if let Some(place) = place {
             *place += n;
         }
+    }
+
+    /// Deliveries of the whole stack that came to an end.
+    pub(super) fn ended(self) -> u64 {
+        let ends = COUNTED.iter().zip(self.counted).filter(|(metric, _)| !NO_ENDS.contains(metric));
+        ends.map(|(_, n)| n).sum()
     }
 
     pub(super) fn sent(&self, lane: Lane) -> u64 {
@@ -89,9 +105,11 @@ const AGE_PERIOD: Duration = Duration::from_secs(15 * 60);
 /// The age of each queue's oldest message, where it is known.
 pub(super) type Ages = [Option<Duration>; QUEUES.len()];
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Metrics {
     pub(super) ages: Ages,
+    /// What AWS counted that the stack used.
+    pub(super) counts: Counts,
     /// `None` if CloudWatch has none of these metrics.
     pub(super) flow: Option<Flow>,
 }
@@ -99,11 +117,17 @@ pub(super) struct Metrics {
 /// The flow's metrics in the order of their queries.
 fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
     let of_lane = |lane: Lane| ENDS.into_iter().map(move |metric| (metric, Some(lane)));
-    COUNTED.into_iter().map(|metric| (metric, None)).chain(Lane::ALL.into_iter().flat_map(of_lane))
+    let of_all = COUNTED.into_iter().chain([Metric::WriteUnits]);
+    of_all.map(|metric| (metric, None)).chain(Lane::ALL.into_iter().flat_map(of_lane))
 }
 
-/// Reads all of them in one call, the flow since a time.
-pub(super) async fn read(target: &Target, since: Timestamp, now: Timestamp) -> Result<Metrics, AwsError> {
+/// Reads all of them in one call, the flow and the counts since a time.
+pub(super) async fn read(
+    target: &Target,
+    functions: &[Function],
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<Metrics, AwsError> {
     let ages = QUEUES.map(|queue| Query {
         namespace: "AWS/SQS",
         metric: "ApproximateAgeOfOldestMessage",
@@ -120,9 +144,9 @@ pub(super) async fn read(target: &Target, since: Timestamp, now: Timestamp) -> R
             statistic: "Sum",
         }
     });
-    let queries: Vec<Query> = ages.into_iter().chain(flow).collect();
+    let queries: Vec<Query> = ages.into_iter().chain(flow).chain(used::queries(target, functions)).collect();
     let points = metrics(&target.sdk, &queries, AGE_PERIOD.max(now.since(since)), now).await?;
-    Ok(of(&points, since, now))
+    Ok(of(&points, functions, since, now))
 }
 
 #[expect(
@@ -130,19 +154,21 @@ pub(super) async fn read(target: &Target, since: Timestamp, now: Timestamp) -> R
     clippy::cast_sign_loss,
     reason = "a count of some days is no fraction, not negative, and far from the end of its type"
 )]
-fn of(points: &[Points], since: Timestamp, now: Timestamp) -> Metrics {
+fn of(points: &[Points], functions: &[Function], since: Timestamp, now: Timestamp) -> Metrics {
     let (ages, counts) = points.split_at(QUEUES.len().min(points.len()));
+    let (flow_points, used) = counts.split_at(counted().count().min(counts.len()));
     let recent = |points: &Points| points.latest_since(now.minus(AGE_PERIOD));
     let age = |points: &Points| {
         recent(points).and_then(|secs| Duration::try_from_secs_f64(secs).ok()).filter(|age| !age.is_zero())
     };
     let mut flow = None;
-    for ((metric, lane), points) in counted().zip(counts) {
+    for ((metric, lane), points) in counted().zip(flow_points) {
         if let Some(count) = points.sum_since(since) {
             flow.get_or_insert_with(Flow::default).add(metric, lane, count as u64);
         }
     }
-    Metrics { ages: std::array::from_fn(|at| ages.get(at).and_then(age)), flow }
+    let ages = std::array::from_fn(|at| ages.get(at).and_then(age));
+    Metrics { ages, counts: used::of(used, functions, since), flow }
 }
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -245,12 +271,19 @@ mod tests {
             (Metric::Sent, Some(Lane::Transactional), 2),
             (Metric::Parked, None, 5),
             (Metric::Gone, Some(Lane::Bulk), 5),
+            (Metric::WriteUnits, None, 11),
         ] {
             flow.add(metric, lane, n);
         }
-        assert_eq!(flow.counted, [0, 9, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((flow.counted, flow.write_units), ([0, 9, 0, 0, 0, 0, 0, 0], Some(11)));
         assert_eq!((flow.sent(Lane::Bulk), flow.failed(Lane::Bulk)), (7, 3));
         assert_eq!((flow.sent(Lane::Transactional), flow.failed(Lane::Transactional)), (2, 0));
+    }
+
+    #[test]
+    fn retries_and_what_is_held_back_are_no_ends() {
+        let counted = COUNTED.map(|metric| if NO_ENDS.contains(&metric) { 100 } else { 1 });
+        assert_eq!(Flow { counted, ..Flow::default() }.ended(), 5);
     }
 
     #[test]
@@ -258,7 +291,7 @@ mod tests {
         assert_eq!(in_words(Metric::FailedNoRetries), "failed no retries");
     }
 
-    const MANY: usize = QUEUES.len() + COUNTED.len() + ENDS.len() * Lane::ALL.len();
+    const MANY: usize = QUEUES.len() + COUNTED.len() + 1 + ENDS.len() * Lane::ALL.len();
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(1_795_255_200 + secs)
@@ -272,19 +305,19 @@ mod tests {
         points[QUEUES.len() + 1] = Points::of(&[(at(0), 7.0), (at(60), 2.0), (at(300), 3.0)]);
         // The last one counts failures of the last lane.
         points[MANY - 1] = Points::of(&[(at(60), 4.0)]);
-        let metrics = of(&points, at(30), at(330));
+        let metrics = of(&points, &[], at(30), at(330));
         assert_eq!(metrics.ages[..2], [Some(Duration::from_secs(40)), None]);
         let flow = metrics.flow.expect("a flow");
         assert_eq!(flow.counted, [0, 5, 0, 0, 0, 0, 0, 0]);
         assert_eq!((flow.failed(Lane::Bulk), flow.failed(Lane::Transactional)), (4, 0));
-        let longer = of(&points, at(0), at(7_200));
+        let longer = of(&points, &[], at(0), at(7_200));
         assert_eq!(longer.ages, Ages::default(), "an age of hours ago is no age of now");
         assert_eq!(longer.flow.map(|flow| flow.counted[1]), Some(12));
     }
 
     #[test]
     fn no_metrics_are_not_the_same_as_zeroes() {
-        assert_eq!(of(&vec![Points::default(); MANY], at(0), at(300)), Metrics::default());
+        assert_eq!(of(&vec![Points::default(); MANY], &[], at(0), at(300)), Metrics::default());
     }
 
     #[test]
@@ -320,7 +353,7 @@ mod tests {
         };
         for line in [
             line(r#""Stack""#, r#""Attempts":3,"Sent":2,"RetryOverhead":[1.5]"#),
-            line(r#""Stack""#, r#""Attempts":1,"Sent":1"#),
+            line(r#""Stack""#, r#""Attempts":1,"Sent":1,"WriteUnits":4"#),
             line(r#""Stack","Lane""#, r#""Lane":"bulk","Sent":2,"DeadLetters":1"#),
             line(r#""Stack","Lane""#, r#""Lane":"another","Sent":40"#),
             line(r#""Stack","Reason""#, r#""Reason":"rejected","DeadLetters":50"#),
@@ -328,7 +361,7 @@ mod tests {
             add(&line, &mut flow);
         }
         let flow = flow.expect("lines of metrics");
-        assert_eq!(flow.counted, [4, 3, 0, 0, 0, 0, 0, 0]);
+        assert_eq!((flow.counted, flow.write_units), ([4, 3, 0, 0, 0, 0, 0, 0], Some(4)));
         assert_eq!((flow.sent(Lane::Bulk), flow.failed(Lane::Bulk)), (2, 1));
         assert_eq!((flow.sent(Lane::Transactional), flow.failed(Lane::Transactional)), (0, 0));
     }

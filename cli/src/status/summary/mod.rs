@@ -3,6 +3,7 @@
 //! It counts and does not judge: `redial doctor` reports what is wrong with a stack, and what to do about it. Each count is
 //! bounded, and the output says where counting stopped.
 
+mod cost;
 mod findings;
 mod json;
 mod left;
@@ -11,6 +12,7 @@ mod queues;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod used;
 mod waits;
 
 use std::{
@@ -25,6 +27,7 @@ use redial_engine::ports::Clock as _;
 
 pub(crate) use self::left::{Left, left, on_queues};
 use self::{
+    cost::Cost,
     metrics::{Ages, FLOW_PERIOD, Flow, LONGEST_PERIOD},
     queues::Depth,
     waits::Waits,
@@ -32,6 +35,7 @@ use self::{
 use crate::{
     aws_error::AwsError,
     breakers::shown::Row,
+    cost::Counts,
     failure::Failure,
     stack::{Target, TargetArgs},
     tail::init_errors::{self, InitError},
@@ -71,6 +75,8 @@ pub(crate) struct Summary {
     ages: Ages,
     ages_from: Option<AgesFrom>,
     flow: Option<Flow>,
+    /// What AWS counted that the stack used meanwhile.
+    counts: Counts,
     /// Why CloudWatch could not be read.
     metrics_error: Option<AwsError>,
     waits: Result<Waits, AwsError>,
@@ -102,14 +108,21 @@ impl Summary {
     }
 
     async fn read(target: &Target, since: Timestamp, all: bool, now: Timestamp) -> Self {
-        let (depths, metrics, emulated_ages, emulated_flow, waits, mut origins, init_errors) = join!(
+        let of_functions = async {
+            let configurations = target.configurations().await;
+            let functions = used::functions(target, &configurations);
+            join!(
+                metrics::read(target, &functions, since, now),
+                init_errors::recent_of(target, &configurations, now),
+            )
+        };
+        let (depths, (metrics, init_errors), emulated_ages, emulated_flow, waits, mut origins) = join!(
             queues::depths(target),
-            metrics::read(target, since, now),
+            of_functions,
             metrics::emulated_ages(target, now),
             metrics::emulated_flow(target, since),
             waits::read(target, all, now),
             origins(target, now),
-            init_errors::recent(target, now),
         );
         if let (Ok(rows), Ok(waits)) = (&mut origins, &waits) {
             rows.iter_mut().for_each(|row| row.wait_in(&waits.lines));
@@ -132,10 +145,15 @@ impl Summary {
             ages,
             ages_from,
             flow: metrics.flow.or(emulated_flow),
+            counts: metrics.counts,
             metrics_error,
             waits,
             origins,
         }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::of(self.flow, self.counts)
     }
 
     fn is_unread(&self) -> bool {

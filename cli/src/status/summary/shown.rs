@@ -97,6 +97,7 @@ impl Summary {
         let of_lane =
             |lane: Lane| format!("{}: sent {}, failed {}", lane.label(), flow.sent(lane), flow.failed(lane));
         lines.extend(wrapped(&format!("BY LANE {}", Lane::ALL.map(of_lane).join("; ")), room));
+        lines.extend(wrapped(&self.cost().in_words(), room));
         lines
     }
 

@@ -16,7 +16,7 @@ use super::{
     queues::{Depth, QUEUES},
     waits::{self, Waits},
 };
-use crate::{aws_error::AwsError, breakers::shown::Row, tail::init_errors::InitError};
+use crate::{aws_error::AwsError, breakers::shown::Row, cost::Counts, tail::init_errors::InitError};
 
 fn now() -> Timestamp {
     Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
@@ -34,7 +34,19 @@ fn well() -> Summary {
         depths: vec![Ok(Depth::default()); QUEUES.len()],
         ages: Ages::default(),
         ages_from: Some(AgesFrom::CloudWatch),
-        flow: Some(Flow { counted: [1_204, 1_180, 20, 0, 1, 0, 2, 1], ends: [[1_100, 0, 0], [80, 1, 0]] }),
+        flow: Some(Flow {
+            counted: [1_204, 1_180, 20, 0, 1, 0, 2, 1],
+            ends: [[1_100, 0, 0], [80, 1, 0]],
+            write_units: Some(1_500),
+        }),
+        counts: Counts {
+            write_units: None,
+            read_units: Some(1_190.0),
+            invocations: Some(125.0),
+            gb_seconds: Some(9.5),
+            sqs_requests: Some(360.0),
+            log_bytes: Some(850_000.0),
+        },
         metrics_error: None,
         waits: Ok(Waits::default()),
         origins: Ok(Vec::new()),
@@ -68,6 +80,7 @@ fn unread() -> Summary {
         depths: vec![Err(refused("sqs:GetQueueAttributes")); QUEUES.len()],
         ages_from: None,
         flow: None,
+        counts: Counts::default(),
         metrics_error: Some(refused("cloudwatch:GetMetricData")),
         waits: Err(refused("dynamodb:Query")),
         origins: Err(AwsError::of("dynamodb:Query", None, "Timeout".to_owned())),
@@ -98,10 +111,20 @@ fn the_first_line_of_a_healthy_stack_is_ok() {
             "LAST 5 MINUTES attempts 1204, sent 1180, retried 20, deferred 0, dead letters 1,",
             "  failed no retries 0, expired 2, gone 1",
             "BY LANE transactional: sent 1100, failed 0; bulk: sent 80, failed 1",
+            "COST 1.55 USD a million deliveries, 0.0018 USD in all, at list prices; not",
+            "  counted: storage, data transfer, what is paid by the month",
             "",
             "no origins: workers reported none within a week",
         ]
     );
+}
+
+#[test]
+fn the_page_on_costs_shows_the_line_of_costs() {
+    let page = include_str!("../../../../infra/docs/cost.md");
+    let lines = well().lines(None, None);
+    let at = lines.iter().position(|line| line.starts_with("COST ")).expect("a line");
+    assert!(page.contains(&lines[at..at + 2].join("\n")), "{lines:#?}");
 }
 
 #[test]
@@ -202,6 +225,11 @@ fn unread_parts_are_reported_and_every_json_field_is_present() {
     assert_eq!(for_origins(&bad().to_json()), json!({"lines": 2, "messages": 9, "at_least": false}));
     assert_eq!(well["last_minutes"]["dead_letters"], 1);
     assert_eq!(well["last_minutes"]["lanes"][1], json!({"lane": "bulk", "sent": 80, "failed": 1}));
+    let cost = &well["cost"];
+    assert_eq!((&cost["deliveries"], &cost["at_least"]), (&json!(1_184), &json!(false)));
+    assert_eq!(cost["counted"][0]["amount"], 1_500.0);
+    let cost = &unread["cost"];
+    assert_eq!((&cost["usd"], &cost["usd_per_million"]), (&Value::Null, &Value::Null));
     assert_eq!(unread["last_minutes"]["lanes"][1], json!({"lane": "bulk", "sent": null, "failed": null}));
 }
 
@@ -239,6 +267,13 @@ fn a_watched_summary_fits_twenty_four_lines_with_findings_on_top() {
         "{lines:#?}"
     );
     assert_eq!(well().lines(Some(80), Some(23)), well().lines(None, None), "it has room");
+    // With the longest line of costs, and the note on ages.
+    let counts = Counts { invocations: Some(9.0), gb_seconds: Some(1.0), ..Counts::default() };
+    let ages_from = Some(AgesFrom::Emulator);
+    let emulated = Summary { counts, ages_from, is_emulated: true, ..well() };
+    let lines = emulated.lines(Some(80), None);
+    assert!(lines.iter().any(|line| line.starts_with("COST at least ")), "{lines:#?}");
+    assert!(lines.len() <= 23, "{lines:#?}");
 }
 
 #[test]

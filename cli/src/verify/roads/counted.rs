@@ -14,7 +14,7 @@ use redial_engine::ports::Clock as _;
 use super::road::Road;
 use crate::{
     cloudwatch::{Query, metrics},
-    cost::{self, Counts},
+    cost::{Counts, gb_seconds},
     doctor::{Report, Stack},
     stack::Target,
     terminal::spinner,
@@ -96,7 +96,7 @@ fn judge(counts: &[Count], found: &[Option<f64>], memory_mb: f64, report: &mut R
     let counted = priced(counts, found, memory_mb);
     report.well(format!(
         "all metrics arrived; by their counts the messages cost {:.5} USD at list prices",
-        cost::of_counts(&counted),
+        counted.usd(),
     ));
 }
 
@@ -164,12 +164,12 @@ fn priced(counts: &[Count], found: &[Option<f64>], memory_mb: f64) -> Counts {
         of.map(|(_, found)| found.unwrap_or_default()).sum()
     };
     Counts {
-        sqs_requests: sum("AWS/SQS", "NumberOfMessages"),
-        invocations: sum("AWS/Lambda", "Invocations"),
-        milliseconds: sum("AWS/Lambda", "Duration"),
-        memory_mb,
-        write_units: sum("AWS/DynamoDB", "ConsumedWrite"),
-        read_units: sum("AWS/DynamoDB", "ConsumedRead"),
+        sqs_requests: Some(sum("AWS/SQS", "NumberOfMessages")),
+        invocations: Some(sum("AWS/Lambda", "Invocations")),
+        gb_seconds: Some(gb_seconds(sum("AWS/Lambda", "Duration"), memory_mb)),
+        write_units: Some(sum("AWS/DynamoDB", "ConsumedWrite")),
+        read_units: Some(sum("AWS/DynamoDB", "ConsumedRead")),
+        log_bytes: None,
     }
 }
 
@@ -209,14 +209,14 @@ mod tests {
         ];
         let found = [Some(3.0), Some(4.0), Some(5.0), Some(600.0), None, Some(9.0)];
         let expected = Counts {
-            sqs_requests: 7.0,
-            invocations: 5.0,
-            milliseconds: 600.0,
-            memory_mb: 256.0,
-            write_units: 0.0,
-            read_units: 0.0,
+            sqs_requests: Some(7.0),
+            invocations: Some(5.0),
+            gb_seconds: Some(0.15),
+            write_units: Some(0.0),
+            read_units: Some(0.0),
+            log_bytes: None,
         };
         assert_eq!(priced(&counts, &found, 256.0), expected);
-        assert!((cost::of_counts(&expected) - 6.3e-6).abs() < 1e-6, "{}", cost::of_counts(&expected));
+        assert!((expected.usd() - 6.3e-6).abs() < 1e-6, "{}", expected.usd());
     }
 }

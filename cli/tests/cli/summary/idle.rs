@@ -37,6 +37,7 @@ fn an_idle_stack_has_no_findings(stack: &TestStack) {
     assert_fields(&seen, json!({"ok": true, "findings": [], "summary": summary, "origins_known": 0}));
     assert_eq!(seen["oldest_from"], "emulator");
     assert_eq!(seen["last_minutes"]["sent"], Value::Null, "nothing was done");
+    assert_fields(&seen["cost"], json!({"deliveries": null, "usd": null, "usd_per_million": null}));
     let lines = stack.shown("status --summary");
     assert!(lines.starts_with("here at 20") && lines.contains("Z: ok: nothing is late"), "{lines}");
 }
@@ -143,9 +144,48 @@ async fn metrics_of_cloudwatch_are_shown(stack: &TestStack) {
     };
     let cloudwatch = aws_sdk_cloudwatch::Client::new(&stack.stack().sdk_config());
     let put = cloudwatch.put_metric_data().namespace("Redial").metric_data(count("Sent", 41.0));
-    put.metric_data(count("DeadLetters", 2.0)).send().await.expect("CloudWatch takes it");
+    let put = put.metric_data(count("DeadLetters", 2.0)).metric_data(count("WriteUnits", 86.0));
+    put.send().await.expect("CloudWatch takes it");
     let expected = json!({"sent": 41, "dead_letters": 2, "attempts": 0, "seconds": 300});
     assert_fields(&document(stack)["last_minutes"], expected);
+    what_aws_counts_is_priced(stack, &cloudwatch).await;
+}
+
+async fn what_aws_counts_is_priced(stack: &TestStack, cloudwatch: &aws_sdk_cloudwatch::Client) {
+    let put = async |namespace: &str, metric: &str, (name, value): (&str, &str), count: f64| {
+        let dimension = Dimension::builder().name(name).value(value).build();
+        let datum = MetricDatum::builder().metric_name(metric).dimensions(dimension).value(count).build();
+        let put = cloudwatch.put_metric_data().namespace(namespace).metric_data(datum);
+        put.send().await.expect("CloudWatch takes it");
+    };
+    let before = document(stack)["cost"].take();
+    assert_fields(&before, json!({"deliveries": 43, "at_least": true}));
+    assert_fields(&before["counted"][0], json!({"what": "write units", "amount": 86.0, "price": 0.625}));
+    assert_fields(&before["counted"][1], json!({"what": "read units", "amount": null, "usd": null}));
+    let dispatch = stack.description().functions.dispatch.as_str();
+    let configuration = stack.lambda.get_function_configuration().function_name(dispatch).send().await;
+    let configuration = configuration.expect("Lambda answers");
+    let group = configuration.logging_config().and_then(|it| it.log_group()).expect("the template's");
+    let memory = f64::from(configuration.memory_size().expect("the template's"));
+    for metric in ["Invocations", "Duration"] {
+        put("AWS/Lambda", metric, ("FunctionName", dispatch), 4_000.0).await;
+    }
+    let tables = stack.tables();
+    for table in [&tables.deliveries, &tables.subscriptions] {
+        put("AWS/DynamoDB", "ConsumedReadCapacityUnits", ("TableName", table), 21.5).await;
+    }
+    put("AWS/Logs", "IncomingBytes", ("LogGroupName", group), 2e6).await;
+    let cost = document(stack)["cost"].take();
+    assert_eq!(cost["at_least"], false, "{cost:#}");
+    let amount = |cost: &Value, at: usize| cost["counted"][at]["amount"].as_f64().unwrap_or_default();
+    assert_eq!((amount(&cost, 1), amount(&cost, 5)), (43.0, 0.002));
+    // The schedules run meanwhile.
+    let [invocations, gb_seconds, requests] = [2, 3, 4].map(|at| amount(&cost, at) - amount(&before, at));
+    assert!(invocations >= 4_000.0 && gb_seconds >= 4.0 * memory / 1024.0, "{cost:#}");
+    assert!(requests >= 12_000.0, "a batch is three requests: {cost:#}");
+    let usd: f64 = (0..6).filter_map(|at| cost["counted"][at]["usd"].as_f64()).sum();
+    let a_million = cost["usd_per_million"].as_f64().expect("a number");
+    assert!((a_million - usd / 43.0 * 1e6).abs() < 1e-6, "{cost:#}");
 }
 
 fn everything_fits_eighty_columns(stack: &TestStack) {
@@ -163,6 +203,7 @@ fn everything_fits_eighty_columns(stack: &TestStack) {
         "transactional 0 0 0 7 0 0 0 3 10",
         "bulk 2 0 0 0 0 0 0 5 7",
         "LAST 5 MINUTES attempts 0, sent 41,",
+        " USD a million deliveries, ",
         "notifications.example.com:8443 open in ",
     ] {
         assert!(words.contains(row), "{row}: {shown}");

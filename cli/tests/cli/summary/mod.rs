@@ -79,4 +79,16 @@ async fn sent_and_failed_are_counted_by_lane(stack: &TestStack) {
         .await;
     assert_eq!((&lanes[0]["lane"], &lanes[1]["lane"]), (&json!("transactional"), &json!("bulk")));
     assert_eq!(lanes[0]["failed"], 0, "{lanes:#}");
+    the_functions_own_counts_are_priced(stack);
+}
+
+/// An emulator has no metrics of tables and logs.
+fn the_functions_own_counts_are_priced(stack: &TestStack) {
+    let cost = document(stack)["cost"].take();
+    assert_eq!(cost["at_least"], true, "{cost:#}");
+    let amount = |at: usize| cost["counted"][at]["amount"].as_f64();
+    let deliveries = cost["deliveries"].as_f64().expect("a number");
+    assert!(deliveries >= 3.0 && amount(0) >= Some(deliveries), "{cost:#}");
+    assert!(cost["usd_per_million"].as_f64() >= Some(0.625), "{cost:#}");
+    assert_eq!(amount(1), None, "{cost:#}");
 }
