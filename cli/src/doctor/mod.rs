@@ -11,6 +11,7 @@ mod functions;
 mod mappings;
 mod origins;
 mod queues;
+mod relay;
 mod report;
 mod secrets;
 mod stack;
@@ -40,7 +41,8 @@ use crate::{
 ///
 /// It reads and changes nothing, but for a local stack whose dispatch was never invoked: that is invoked with no messages. It examines
 /// whether the functions start; their environments, timeouts and states; the queues' attributes; the event source
-/// mappings; the keys, which it never prints; the tables; the waits; the alarms; breakers and limits; and this machine's clock.
+/// mappings; the keys, which it never prints; the tables; the waits; the bus, the callbacks and the queue of events for them; the alarms; breakers
+/// and limits; and this machine's clock.
 ///
 /// Of the account it reads the concurrent executions that the mappings need, the functions' recursion setting, tables that
 /// DynamoDB throttled in the last hour, functions that cannot start on their processor architecture, KMS keys of queues and
@@ -121,6 +123,7 @@ pub(crate) async fn examine(stack: &Stack) -> Vec<Report> {
         "tables": tables::check,
         "throttling": tables::check_throttling,
         "waits": waits::check,
+        "relay": relay::check,
         "alarms": template::check_alarms,
         "breakers": origins::check_breakers,
         "limits": origins::check_limits,

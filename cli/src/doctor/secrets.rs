@@ -24,7 +24,7 @@ use redial_engine::ports::{Clock as _, PublicKey};
 use serde_json::Value;
 
 use super::{
-    queues::{QUEUES, attributes},
+    queues::{RELAY, attributes, queues},
     report::Report,
     stack::{Function, Outputs, Stack, output},
 };
@@ -205,7 +205,7 @@ type Encrypted = (String, Result<Option<String>, AwsError>);
 pub(super) async fn check_encryption(stack: &Stack, report: &mut Report) {
     let Some(outputs) = stack.outputs_for(report) else { return };
     let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (what, key) in queues(stack, outputs).await.into_iter().chain(secrets(stack).await) {
+    for (what, key) in encrypted_queues(stack, outputs).await.into_iter().chain(secrets(stack).await) {
         match key {
             Ok(Some(key)) => keys.entry(key).or_default().push(what),
             Ok(None) => {}
@@ -237,17 +237,27 @@ pub(super) async fn check_encryption(stack: &Stack, report: &mut Report) {
     });
 }
 
-/// The stack's queues, and the events queue.
-async fn queues(stack: &Stack, outputs: &Outputs) -> Vec<Encrypted> {
+/// The stack's queues, and the producers' queue of events.
+async fn encrypted_queues(stack: &Stack, outputs: &Outputs) -> Vec<Encrypted> {
     let client = aws_sdk_sqs::Client::new(&stack.target.sdk);
     let of_url = async |url: &str| {
         let mut attributes = attributes(&client, url).await?;
         Ok(attributes.remove(&QueueAttributeName::KmsMasterKeyId).and_then(own))
     };
     let of_queue = async |output_name| of_url(output(outputs, output_name)?).await;
-    let encrypted = QUEUES.map(async |it| (format!("the {} queue", it.name), of_queue(it.output).await));
+    let own = queues(outputs);
+    let encrypted = own.map(async |it| (format!("the {} queue", it.name), of_queue(it.output).await));
     let mut encrypted = join_all(encrypted).await;
-    let events = stack.dispatch.as_ref().ok().and_then(|dispatch| dispatch.variable("EVENTS_QUEUE_ARN"));
+    // A stack that relays events hands this one to cleanup alone.
+    let variable = |function: &'static str, name| {
+        let function = stack.known_functions().find(|it| it.name == function);
+        function.and_then(|it| it.variable(name))
+    };
+    let events = if outputs.contains_key(RELAY.output) {
+        variable("cleanup", "PRODUCERS_EVENTS_QUEUE_ARN")
+    } else {
+        variable("dispatch", "EVENTS_QUEUE_ARN")
+    };
     if let Some((account, name)) = events.and_then(|arn| arn.rsplit(':').nth(1).zip(arn.rsplit(':').next())) {
         let found = client.get_queue_url().queue_name(name).queue_owner_aws_account_id(account).send().await;
         let key =

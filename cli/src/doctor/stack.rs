@@ -57,6 +57,8 @@ pub(crate) struct Stack {
     pub(crate) dispatch: Result<Function, AwsError>,
     pub(crate) cleanup: Result<Function, AwsError>,
     pub(crate) ingest: Result<Function, AwsError>,
+    /// Whether the roles are compared with the template besides: then no check judges what one may do.
+    pub(crate) compares_roles: bool,
 }
 
 impl Stack {
@@ -86,7 +88,7 @@ impl Stack {
             let outputs = stack.outputs.into_iter().flatten();
             outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect()
         });
-        Self { target, name, outputs, parameters, id, dispatch, cleanup, ingest }
+        Self { target, name, outputs, parameters, id, dispatch, cleanup, ingest, compares_roles: false }
     }
 
     /// Why nothing was read of it, if that is because nothing answered.

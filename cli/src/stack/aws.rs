@@ -92,6 +92,7 @@ fn target(name: &str, sdk: SdkConfig, outputs: &BTreeMap<&str, &str>) -> Result<
             dead_letters: output("DeadLetterQueueUrl"),
         },
         quarantine: output("QuarantineQueueUrl"),
+        relay: outputs.get("EventsRelayQueueUrl").map(|url| (*url).to_owned()),
         tables: Tables {
             deliveries: output("DeliveriesTableName"),
             subscriptions: output("SubscriptionsTableName"),
@@ -132,9 +133,17 @@ mod tests {
         let target = target("redial", SdkConfig::builder().build(), &outputs).expect("complete");
         assert_eq!(target.queues.retry_bulk, "RetryBulkQueueUrl");
         assert_eq!(target.quarantine, "QuarantineQueueUrl");
+        assert_eq!(target.relay.as_deref(), Some("EventsRelayQueueUrl"));
         assert!(!target.is_emulated());
         assert_eq!(target.tables.control, "ControlTableName");
         assert_eq!(target.webhook_key_secret, "WebhookKeySecretId");
+    }
+
+    #[test]
+    fn a_stack_that_relays_no_events_has_no_queue_for_them() {
+        let outputs = names().into_iter().filter(|name| *name != "EventsRelayQueueUrl");
+        let outputs = outputs.map(|name| (name, name)).collect();
+        assert_eq!(target("redial", SdkConfig::builder().build(), &outputs).expect("complete").relay, None);
     }
 
     #[test]

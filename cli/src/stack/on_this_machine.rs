@@ -68,6 +68,7 @@ fn on_this_machine(known: Known) -> Target {
             dead_letters: stack.queues.dead_letter,
         },
         quarantine: stack.queues.quarantine,
+        relay: stack.queues.relay,
         tables: stack.tables,
         webhook_key_secret: stack.webhook_key_secret,
         dispatch: stack.functions.dispatch,

@@ -43,6 +43,8 @@ pub(crate) struct Target {
     pub(crate) queues: QueueUrls,
     /// URL of the queue of messages that were received too often.
     pub(crate) quarantine: String,
+    /// URL of the queue of events on their way to their targets, in a stack that relays them.
+    pub(crate) relay: Option<String>,
     pub(crate) tables: Tables,
     /// Name or ARN of the secret with the key that webhooks' secrets are sealed with.
     pub(crate) webhook_key_secret: String,

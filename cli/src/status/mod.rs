@@ -20,7 +20,7 @@ use redial_engine::ports::Clock as _;
 pub(crate) use self::{
     delivery::standing,
     listing::ByState,
-    summary::{Left, Summary, counted_since, left, on_queues},
+    summary::{Backlog, Left, Summary, counted_since, left, on_queues, relay_backlog},
 };
 
 use self::delivery::Standing;
@@ -63,7 +63,8 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// where each is. parked are those whose wait is longer than 15 minutes. What succeeds at once is never listed. The list may be a moment
 /// behind. It reads an index, which costs half a read unit for each of its 16 partitions and half a unit for each delivery.
 ///
-/// --summary shows the messages that wait, are in flight and are delayed on each queue of both lanes, and the age of the oldest;
+/// --summary shows the messages that wait, are in flight and are delayed on each queue of both lanes, and the age of the oldest; events on
+/// their way to a bus or to callbacks only if they are many or old;
 /// parked messages, by when they are due, LATE those that are more than two minutes overdue, and ORIGIN those that an open
 /// breaker holds back until their origin may be sent to again (`redial breakers list` shows them by origin); what was sent and
 /// failed in the last five minutes, or since --since, as a whole, dead letters among it, and by lane; and the breaker and pace of each origin, with the attempts that

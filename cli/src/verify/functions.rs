@@ -18,6 +18,7 @@ use crate::{
 };
 
 const FUNCTION: &str = "AWS::Serverless::Function";
+const MAPPING: &str = "AWS::Lambda::EventSourceMapping";
 
 pub(super) async fn check(stack: &Stack, release: &Release, report: &mut Report) {
     let client = stack.target.lambda();
@@ -92,8 +93,14 @@ pub(super) async fn check_mappings(stack: &Stack, release: &Release, report: &mu
         let Some(mappings) = report.read_if_present(what, mappings(&client, deployed_as).await, why) else {
             continue;
         };
-        for (event, properties) in events(&function, "SQS") {
-            let queue = release.resolve(&properties["Queue"]);
+        let own = events(&function, "SQS").map(|(event, properties)| (event, properties, "Queue"));
+        // Mappings with a condition of their own.
+        let apart = release
+            .parts_of(MAPPING)
+            .filter(|mapping| mapping.properties["FunctionName"]["Ref"] == function.name);
+        let apart = apart.map(|mapping| (mapping.name, mapping.properties, "EventSourceArn"));
+        for (event, properties, queue) in own.chain(apart) {
+            let queue = release.resolve(&properties[queue]);
             // `doctor` reports a queue without a mapping.
             let Some(mapping) =
                 queue.as_ref().and_then(Value::as_str).and_then(|arn| of_queue(&mappings, arn))

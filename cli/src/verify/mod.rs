@@ -93,7 +93,8 @@ impl Verify {
         if self.roads.roads {
             self.roads.is_possible()?;
         }
-        let stack = Stack::read(self.target.resolve().await?).await;
+        let mut stack = Stack::read(self.target.resolve().await?).await;
+        stack.compares_roles = true;
         if self.roads.roads {
             self.roads.ask(&stack)?;
         }

@@ -95,7 +95,7 @@ const PLANTED: [&str; 5] = [
 ];
 
 const CHECKS: &str = "starts configuration template queues mappings concurrency functions recursion architecture keys encryption \
-                      clock tables throttling waits alarms breakers limits";
+                      clock tables throttling waits relay alarms breakers limits";
 
 async fn a_healthy_stack_has_no_findings(stack: &TestStack) {
     let done = stack.redial("doctor");

@@ -23,6 +23,7 @@ mod policy;
 mod protection;
 mod refusals;
 mod regions;
+mod relay;
 mod rotation;
 mod schema;
 mod simulate;

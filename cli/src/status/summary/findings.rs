@@ -17,8 +17,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<String> {
     findings.extend(late(summary));
     findings.extend(summary.origins.as_deref().map(breakers).unwrap_or_default());
     for ((queue, depth), age) in QUEUES.iter().zip(&summary.depths).zip(summary.ages) {
-        findings.extend(depth.as_ref().ok().and_then(|depth| too_many(queue, depth)));
-        findings.extend(too_old(queue, age));
+        findings.extend(of_queue(queue, depth.as_ref().ok(), age));
     }
     findings
 }
@@ -91,12 +90,18 @@ fn breakers(origins: &[Row]) -> Vec<String> {
     sentences.into_iter().flatten().collect()
 }
 
-fn too_many(queue: &Queue, depth: &Depth) -> Option<String> {
+/// What stands out at a queue.
+pub(super) fn of_queue(queue: &Queue, depth: Option<&Depth>, age: Option<Duration>) -> Vec<String> {
+    let too_many = depth.and_then(|depth| too_many(queue, depth));
+    too_many.into_iter().chain(too_old(queue, age)).collect()
+}
+
+pub(super) fn too_many(queue: &Queue, depth: &Depth) -> Option<String> {
     let are = counted(depth.waiting, "message waits", "messages wait");
     (depth.waiting > queue.most_waiting).then(|| format!("{are} on the {}", queue.in_words()))
 }
 
-fn too_old(queue: &Queue, age: Option<Duration>) -> Option<String> {
+pub(super) fn too_old(queue: &Queue, age: Option<Duration>) -> Option<String> {
     let age = age.filter(|age| queue.oldest.is_some_and(|oldest| *age > Duration::from_secs(oldest)))?;
     Some(format!("the oldest message of the {} is {} old", queue.in_words(), whole(age)))
 }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    queues::{QUEUES, name_in},
+    queues::{QUEUES, Queue, name_in, of_stack},
     used::{self, Function},
 };
 use crate::{
@@ -102,7 +102,7 @@ pub(super) fn in_words(metric: Metric) -> String {
 /// SQS publishes an age once a minute, and some minutes late.
 const AGE_PERIOD: Duration = Duration::from_secs(15 * 60);
 
-/// The age of each queue's oldest message, where it is known.
+/// The age of each queue's oldest message, where it is known, in the order of [`QUEUES`].
 pub(super) type Ages = [Option<Duration>; QUEUES.len()];
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -128,12 +128,8 @@ pub(super) async fn read(
     since: Timestamp,
     now: Timestamp,
 ) -> Result<Metrics, AwsError> {
-    let ages = QUEUES.map(|queue| Query {
-        namespace: "AWS/SQS",
-        metric: "ApproximateAgeOfOldestMessage",
-        dimensions: vec![("QueueName", queue.name(target).to_owned())],
-        statistic: "Maximum",
-    });
+    let ages: Vec<Query> = of_stack(target).map(|(_, url)| age_query(url)).collect();
+    let queues = ages.len();
     let flow = counted().map(|(metric, lane)| {
         let stack = (STACK, target.name.clone());
         let lane = lane.map(|lane| (LANE, lane.label().to_owned()));
@@ -146,7 +142,7 @@ pub(super) async fn read(
     });
     let queries: Vec<Query> = ages.into_iter().chain(flow).chain(used::queries(target, functions)).collect();
     let points = metrics(&target.sdk, &queries, AGE_PERIOD.max(now.since(since)), now).await?;
-    Ok(of(&points, functions, since, now))
+    Ok(of(&points, queues, functions, since, now))
 }
 
 #[expect(
@@ -154,21 +150,45 @@ pub(super) async fn read(
     clippy::cast_sign_loss,
     reason = "a count of some days is no fraction, not negative, and far from the end of its type"
 )]
-fn of(points: &[Points], functions: &[Function], since: Timestamp, now: Timestamp) -> Metrics {
-    let (ages, counts) = points.split_at(QUEUES.len().min(points.len()));
+fn of(points: &[Points], queues: usize, functions: &[Function], since: Timestamp, now: Timestamp) -> Metrics {
+    let (ages, counts) = points.split_at(queues.min(points.len()));
     let (flow_points, used) = counts.split_at(counted().count().min(counts.len()));
-    let recent = |points: &Points| points.latest_since(now.minus(AGE_PERIOD));
-    let age = |points: &Points| {
-        recent(points).and_then(|secs| Duration::try_from_secs_f64(secs).ok()).filter(|age| !age.is_zero())
-    };
     let mut flow = None;
     for ((metric, lane), points) in counted().zip(flow_points) {
         if let Some(count) = points.sum_since(since) {
             flow.get_or_insert_with(Flow::default).add(metric, lane, count as u64);
         }
     }
-    let ages = std::array::from_fn(|at| ages.get(at).and_then(age));
+    let ages = std::array::from_fn(|at| ages.get(at).and_then(|points| age_in(points, now)));
     Metrics { ages, counts: used::of(used, functions, since), flow }
+}
+
+fn age_query(url: &str) -> Query {
+    Query {
+        namespace: "AWS/SQS",
+        metric: "ApproximateAgeOfOldestMessage",
+        dimensions: vec![("QueueName", name_in(url).to_owned())],
+        statistic: "Maximum",
+    }
+}
+
+fn age_in(points: &Points, now: Timestamp) -> Option<Duration> {
+    let recent = points.latest_since(now.minus(AGE_PERIOD));
+    recent.and_then(|secs| Duration::try_from_secs_f64(secs).ok()).filter(|age| !age.is_zero())
+}
+
+/// The age of one queue's oldest message, where it is known.
+pub(super) async fn oldest(
+    target: &Target,
+    queue: &Queue,
+    now: Timestamp,
+) -> Result<Option<Duration>, AwsError> {
+    let Some(url) = (queue.url)(target) else { return Ok(None) };
+    if let Some(ages) = emulated_ages(target, now).await {
+        return Ok(QUEUES.iter().zip(ages).find(|(it, _)| it.label == queue.label).and_then(|(_, age)| age));
+    }
+    let points = metrics(&target.sdk, &[age_query(url)], AGE_PERIOD, now).await?;
+    Ok(points.first().and_then(|points| age_in(points, now)))
 }
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -202,7 +222,7 @@ pub(super) async fn emulated_ages(target: &Target, now: Timestamp) -> Option<Age
     let request = signature.into_iter().fold(client.get(url), |get, (name, value)| get.header(name, value));
     let response = request.send().await.ok()?.error_for_status().ok()?;
     let queues: EmulatedQueues = serde_json::from_str(&response.text().await.ok()?).ok()?;
-    Some(QUEUES.map(|queue| age(&queues, queue.name(target), now)))
+    Some(QUEUES.each_ref().map(|queue| age(&queues, name_in((queue.url)(target)?), now)))
 }
 
 fn age(queues: &EmulatedQueues, name: &str, now: Timestamp) -> Option<Duration> {
@@ -291,7 +311,10 @@ mod tests {
         assert_eq!(in_words(Metric::FailedNoRetries), "failed no retries");
     }
 
-    const MANY: usize = QUEUES.len() + COUNTED.len() + 1 + ENDS.len() * Lane::ALL.len();
+    /// Of a stack that relays no events.
+    const OF_QUEUES: usize = QUEUES.len() - 1;
+
+    const MANY: usize = OF_QUEUES + COUNTED.len() + 1 + ENDS.len() * Lane::ALL.len();
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(1_795_255_200 + secs)
@@ -302,22 +325,22 @@ mod tests {
         let mut points = vec![Points::default(); MANY];
         points[0] = Points::of(&[(at(0), 100.0), (at(60), 40.0)]);
         points[1] = Points::of(&[(at(60), 0.0)]);
-        points[QUEUES.len() + 1] = Points::of(&[(at(0), 7.0), (at(60), 2.0), (at(300), 3.0)]);
+        points[OF_QUEUES + 1] = Points::of(&[(at(0), 7.0), (at(60), 2.0), (at(300), 3.0)]);
         // The last one counts failures of the last lane.
         points[MANY - 1] = Points::of(&[(at(60), 4.0)]);
-        let metrics = of(&points, &[], at(30), at(330));
+        let metrics = of(&points, OF_QUEUES, &[], at(30), at(330));
         assert_eq!(metrics.ages[..2], [Some(Duration::from_secs(40)), None]);
         let flow = metrics.flow.expect("a flow");
         assert_eq!(flow.counted, [0, 5, 0, 0, 0, 0, 0, 0]);
         assert_eq!((flow.failed(Lane::Bulk), flow.failed(Lane::Transactional)), (4, 0));
-        let longer = of(&points, &[], at(0), at(7_200));
+        let longer = of(&points, OF_QUEUES, &[], at(0), at(7_200));
         assert_eq!(longer.ages, Ages::default(), "an age of hours ago is no age of now");
         assert_eq!(longer.flow.map(|flow| flow.counted[1]), Some(12));
     }
 
     #[test]
     fn no_metrics_are_not_the_same_as_zeroes() {
-        assert_eq!(of(&vec![Points::default(); MANY], &[], at(0), at(300)), Metrics::default());
+        assert_eq!(of(&vec![Points::default(); MANY], OF_QUEUES, &[], at(0), at(300)), Metrics::default());
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod json;
 mod left;
 mod metrics;
 mod queues;
+mod relay;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -25,12 +26,15 @@ use redial_adapters::system::System;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 
-pub(crate) use self::left::{Left, left, on_queues};
 use self::{
     cost::Cost,
     metrics::{Ages, FLOW_PERIOD, Flow, LONGEST_PERIOD},
     queues::Depth,
     waits::Waits,
+};
+pub(crate) use self::{
+    left::{Left, left, on_queues},
+    relay::{Backlog, relay_backlog},
 };
 use crate::{
     aws_error::AwsError,

@@ -19,7 +19,8 @@ pub(super) struct Queue {
     pub(super) oldest: Option<u64>,
     /// How many messages may wait on it: the threshold of the template's alarm.
     pub(super) most_waiting: u64,
-    url: fn(&Target) -> &String,
+    /// `None` if the stack does not have it.
+    pub(super) url: fn(&Target) -> Option<&String>,
 }
 
 const fn queue(
@@ -27,34 +28,41 @@ const fn queue(
     label: &'static str,
     oldest: Option<u64>,
     most_waiting: u64,
-    url: fn(&Target) -> &String,
+    url: fn(&Target) -> Option<&String>,
 ) -> Queue {
     Queue { lane, label, oldest, most_waiting, url }
 }
 
 /// Messages from producers and retries that are due soon, by lane; then, for cleanup, references to dead letters, and messages that
-/// were received too often.
-pub(super) const QUEUES: [Queue; 6] = [
-    queue(Some(Lane::Transactional), "ingest", Some(300), 10_000, |it| &it.queues.ingest),
-    queue(Some(Lane::Transactional), "retry", Some(1_800), 10_000, |it| &it.queues.retry),
-    queue(Some(Lane::Bulk), "ingest", Some(3_600), 10_000, |it| &it.queues.bulk),
-    queue(Some(Lane::Bulk), "retry", Some(7_200), 10_000, |it| &it.queues.retry_bulk),
-    queue(None, "dead_letters", Some(900), 100, |it| &it.queues.dead_letters),
-    queue(None, "quarantine", None, 0, |it| &it.quarantine),
+/// were received too often. The last one has events on their way to their targets, in a stack that relays them.
+pub(super) const QUEUES: [Queue; 7] = [
+    queue(Some(Lane::Transactional), "ingest", Some(300), 10_000, |it| Some(&it.queues.ingest)),
+    queue(Some(Lane::Transactional), "retry", Some(1_800), 10_000, |it| Some(&it.queues.retry)),
+    queue(Some(Lane::Bulk), "ingest", Some(3_600), 10_000, |it| Some(&it.queues.bulk)),
+    queue(Some(Lane::Bulk), "retry", Some(7_200), 10_000, |it| Some(&it.queues.retry_bulk)),
+    queue(None, "dead_letters", Some(900), 100, |it| Some(&it.queues.dead_letters)),
+    queue(None, "quarantine", None, 0, |it| Some(&it.quarantine)),
+    queue(None, "events_relay", Some(900), 10_000, |it| it.relay.as_ref()),
 ];
+
+/// Those that a stack has, with their URLs: all of them, or all but the last.
+pub(super) fn of_stack(target: &Target) -> impl Iterator<Item = (&'static Queue, &String)> {
+    const ALL: &[Queue] = &QUEUES;
+    ALL.iter().filter_map(|queue| Some((queue, (queue.url)(target)?)))
+}
 
 impl Queue {
     /// Its name in a sentence.
     pub(super) fn in_words(&self) -> String {
         match self.lane {
             Some(lane) => format!("{} {} queue", lane.label(), self.label),
-            None => format!("{} queue", self.label.replace("_letters", "-letter")),
+            None => format!("{} queue", self.label.replace("_letters", "-letter").replace('_', " ")),
         }
     }
 
-    /// In SQS.
-    pub(super) fn name<'a>(&self, target: &'a Target) -> &'a str {
-        name_in((self.url)(target))
+    /// Whether it is shown without a finding, too.
+    pub(super) fn is_always_shown(&self) -> bool {
+        self.label != "events_relay"
     }
 }
 
@@ -72,13 +80,13 @@ pub(super) struct Depth {
     pub(super) delayed: u64,
 }
 
-/// In the order of [`QUEUES`].
+/// In the order of [`QUEUES`]: of those that the stack has.
 pub(super) async fn depths(target: &Target) -> Vec<Result<Depth, AwsError>> {
     let sqs = aws_sdk_sqs::Client::new(&target.sdk);
-    join_all(QUEUES.iter().map(|queue| depth(&sqs, (queue.url)(target)))).await
+    join_all(of_stack(target).map(|(_, url)| depth(&sqs, url))).await
 }
 
-async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, AwsError> {
+pub(super) async fn depth(sqs: &aws_sdk_sqs::Client, url: &str) -> Result<Depth, AwsError> {
     let read = sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
     let attributes = classified("sqs:GetQueueAttributes", read.send().await)?.attributes.unwrap_or_default();
     let number = |name| attributes.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -99,7 +107,7 @@ mod tests {
     fn the_limits_of_age_and_depth_are_the_alarms_thresholds() {
         let template = Template::read();
         let threshold = |alarm: String| template["Resources"][&*alarm]["Properties"]["Threshold"].as_u64();
-        let names = ["Ingest", "Retry", "Bulk", "RetryBulk", "DeadLetter", "Quarantine"];
+        let names = ["Ingest", "Retry", "Bulk", "RetryBulk", "DeadLetter", "Quarantine", "EventsRelay"];
         for (queue, name) in QUEUES.iter().zip(names) {
             assert_eq!(Some(queue.most_waiting), threshold(format!("{name}DepthAlarm")), "{name}");
             assert_eq!(queue.oldest, threshold(format!("{name}AgeAlarm")), "{name}");

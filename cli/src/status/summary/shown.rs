@@ -1,11 +1,13 @@
 //! The summary as lines for people, of at most 80 characters unless a terminal has more room.
 
+use std::time::Duration;
+
 use redial_core::lane::Lane;
 
 use super::{
     AgesFrom, Summary, findings,
     metrics::{COUNTED, FLOW_PERIOD, in_words},
-    queues::{Depth, QUEUES},
+    queues::{Depth, QUEUES, Queue},
     waits::DUE,
 };
 use crate::{
@@ -45,7 +47,12 @@ impl Summary {
     }
 
     fn queue_lines(&self, room: usize) -> Vec<String> {
+        let stands_out = |((queue, depth), age): &((&Queue, &Result<Depth, _>), Option<Duration>)| {
+            let is_unread = depth.is_err();
+            is_unread || !findings::of_queue(queue, depth.as_ref().ok(), *age).is_empty()
+        };
         let queues = QUEUES.iter().zip(&self.depths).zip(self.ages);
+        let queues = queues.filter(|it| it.0.0.is_always_shown() || stands_out(it));
         let rows = queues.map(|((queue, depth), age)| {
             let number =
                 |of: fn(&Depth) -> u64| depth.as_ref().map_or(UNKNOWN.to_owned(), |depth| short(of(depth)));

@@ -31,7 +31,7 @@ fn well() -> Summary {
         since: now().minus(FLOW_PERIOD),
         all: false,
         is_emulated: false,
-        depths: vec![Ok(Depth::default()); QUEUES.len()],
+        depths: vec![Ok(Depth::default()); QUEUES.len() - 1],
         ages: Ages::default(),
         ages_from: Some(AgesFrom::CloudWatch),
         flow: Some(Flow {
@@ -77,7 +77,7 @@ fn bad() -> Summary {
 fn unread() -> Summary {
     let refused = |permission: &str| AwsError::Refused { permission: permission.to_owned() };
     Summary {
-        depths: vec![Err(refused("sqs:GetQueueAttributes")); QUEUES.len()],
+        depths: vec![Err(refused("sqs:GetQueueAttributes")); QUEUES.len() - 1],
         ages_from: None,
         flow: None,
         counts: Counts::default(),
@@ -125,6 +125,41 @@ fn the_page_on_costs_shows_the_line_of_costs() {
     let lines = well().lines(None, None);
     let at = lines.iter().position(|line| line.starts_with("COST ")).expect("a line");
     assert!(page.contains(&lines[at..at + 2].join("\n")), "{lines:#?}");
+}
+
+/// A stack that relays its events.
+fn relaying(waiting: u64, age: Option<Duration>) -> Summary {
+    let mut relaying = well();
+    relaying.depths.push(Ok(Depth { waiting, ..Depth::default() }));
+    relaying.ages[6] = age;
+    relaying
+}
+
+#[test]
+fn the_queue_of_the_relay_is_shown_if_something_stands_out() {
+    let relay =
+        |summary: &Summary| summary.lines(None, None).iter().any(|line| line.contains("events relay"));
+    let healthy = relaying(10_000, Some(Duration::from_secs(900)));
+    assert_eq!(healthy.lines(None, None), well().lines(None, None));
+    assert_eq!(healthy.to_json()["queues"][6]["queue"], "events_relay");
+    assert_eq!(well().to_json()["queues"].as_array().map(Vec::len), Some(6));
+
+    let late = relaying(7, Some(Duration::from_secs(1_204)));
+    let lines = late.lines(None, None);
+    assert_eq!(lines[1], "  is 20m 4s old", "{lines:#?}");
+    let row = "-              events relay        7          0        0  20m 4s";
+    assert!(lines.contains(&row.to_owned()), "{lines:#?}");
+    assert_eq!(
+        late.to_json()["findings"],
+        json!(["the oldest message of the events relay queue is 20m 4s old"])
+    );
+    let many = relaying(10_001, None);
+    assert_eq!(many.to_json()["findings"], json!(["10001 messages wait on the events relay queue"]));
+    let mut unread = relaying(0, None);
+    unread.depths[6] = Err(AwsError::Refused { permission: "sqs:GetQueueAttributes".to_owned() });
+    assert!(relay(&many) && relay(&unread) && !relay(&healthy));
+    let watched = late.lines(Some(80), Some(23));
+    assert!(watched.len() <= 23 && watched.contains(&row.to_owned()), "{watched:#?}");
 }
 
 #[test]

@@ -52,6 +52,9 @@ pub struct Queues {
     /// Events for producers, where there are any.
     #[serde(default)]
     pub events: Option<String>,
+    /// Events on their way to their targets, where there are several.
+    #[serde(default)]
+    pub relay: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -84,6 +87,7 @@ impl Description {
                 dead_letter: output("DeadLetterQueueUrl")?,
                 quarantine: output("QuarantineQueueUrl")?,
                 events,
+                relay: outputs.get("EventsRelayQueueUrl").cloned(),
             },
             tables: Tables {
                 deliveries: output("DeliveriesTableName")?,

@@ -99,8 +99,10 @@ pub(super) fn with_hint(mut error: LocalError, emulator: &Emulator) -> LocalErro
 /// Gives queues the addresses that lead to them at this endpoint. LocalStack's own have a name that needs public DNS, and some SDKs
 /// (JavaScript's) call a queue at its address.
 pub(super) fn address_queues(description: &mut Description, endpoint: &str) {
-    let Queues { ingest, bulk, retry, retry_bulk, dead_letter, quarantine, events } = &mut description.queues;
-    for url in [ingest, bulk, retry, retry_bulk, dead_letter, quarantine].into_iter().chain(events) {
+    let Queues { ingest, bulk, retry, retry_bulk, dead_letter, quarantine, events, relay } =
+        &mut description.queues;
+    let own = [ingest, bulk, retry, retry_bulk, dead_letter, quarantine];
+    for url in own.into_iter().chain(events).chain(relay) {
         if let Some((_, path)) = url.split_once("://").and_then(|(_, address)| address.split_once('/')) {
             *url = format!("{endpoint}/{path}");
         }

@@ -144,7 +144,7 @@ pub(super) async fn reach(sdk: &SdkConfig, stack: &Description) -> Result<(), Lo
         &queues.dead_letter,
         &queues.quarantine,
     ];
-    for url in urls.into_iter().chain(&queues.events) {
+    for url in urls.into_iter().chain(&queues.events).chain(&queues.relay) {
         let read = sqs.get_queue_attributes().queue_url(url).attribute_names("QueueArn".into()).send().await;
         read.map_err(call("GetQueueAttributes"))?;
     }

@@ -1,0 +1,258 @@
+//! Events on their way to several targets: the queue of the stack's own for them, the bus of EventBridge, and callbacks.
+//!
+//! An event waits there until each of its targets has taken it, for up to 14 days. Nothing else of a stack shows that one does not: deliveries go
+//! on. A bus of another account cannot be read from here, so what cleanup logged of it counts instead. That a callback's webhook fails shows at
+//! its deliveries.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use aws_sdk_iam::types::PolicyEvaluationDecisionType;
+use futures_util::join;
+use redial_adapters::system::System;
+use redial_engine::ports::Clock as _;
+use serde_json::Value;
+
+use super::{
+    report::Report,
+    stack::{Function, Stack},
+};
+use crate::{
+    aws_error::{AwsError, classified},
+    status::{Backlog, relay_backlog},
+};
+
+const PUT: &str = "events:PutEvents";
+
+/// CloudWatch's pattern for what cleanup could not put on a bus; [`judge_refusals`] checks its result.
+const REFUSALS: &str = "{ $.operation = \"PutEvents\" }";
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Where an ARN says that something is: `arn:aws:events:REGION:ACCOUNT:event-bus/NAME`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place<'a> {
+    region: &'a str,
+    account: &'a str,
+    resource: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(arn: &'a str) -> Option<Self> {
+        let mut parts = arn.splitn(6, ':').skip(3);
+        Some(Self { region: parts.next()?, account: parts.next()?, resource: parts.next()? })
+    }
+
+    /// Without `event-bus/`.
+    fn name(&self) -> &'a str {
+        self.resource.split_once('/').map_or(self.resource, |(_, name)| name)
+    }
+}
+
+pub(super) async fn check(stack: &Stack, report: &mut Report) {
+    let Ok(cleanup) = &stack.cleanup else {
+        return report.unchecked("where events go", "cleanup's configuration is unknown");
+    };
+    let bus = cleanup.variable("EVENT_BUS_ARN");
+    let are_posted = cleanup.variable("CALLBACKS") == Some("on");
+    report.well(match (bus, are_posted) {
+        (None, false) => "events go to no bus and no callback, so that no queue of the stack's own has them",
+        (Some(_), false) => "the bus is there, cleanup's role may put events to it, and none waits for long",
+        (None, true) => "events are posted to callbacks, and none waits for long",
+        (Some(_), true) => {
+            "the bus is there, cleanup's role may put events to it, callbacks are set, and no event waits for long"
+        }
+    });
+    if let Some(arn) = bus {
+        check_bus(stack, cleanup, arn, report).await;
+    }
+    let callbacks = stack.target.callbacks();
+    let (backlog, callbacks) = join!(relay_backlog(&stack.target, System.now()), callbacks.list());
+    let callbacks = callbacks.map_err(|error| AwsError::of_port(&error));
+    if let Some(callbacks) = report.read_if_present("callbacks", callbacks, "there is no control table") {
+        judge_callbacks(are_posted, callbacks.len(), report);
+    }
+    // The check of the queues reports that it does not exist.
+    let why = "another check reports that it does not exist";
+    if let Some(backlog) = report.read_if_present("what waits on the events relay queue", backlog, why) {
+        judge_backlog(backlog, report);
+    }
+}
+
+async fn check_bus(stack: &Stack, cleanup: &Function, arn: &str, report: &mut Report) {
+    // The check of the configuration reports an ARN that is none.
+    let Some(bus) = Place::of(arn) else { return };
+    let own = cleanup.configuration.function_arn().and_then(Place::of);
+    if let Some(own) = own
+        && own.region != bus.region
+    {
+        return report.fault(
+            format!("the bus {} is in {}, and cleanup puts events in {} alone", bus.name(), bus.region, own.region),
+            "deploy with the EventBusArn of a bus in the stack's region; a rule of it can send events to another one",
+        );
+    }
+    if own.is_some_and(|own| own.account != bus.account) {
+        let what = format!("whether the bus {} of the account {} takes events", bus.name(), bus.account);
+        report.unchecked(what, "only that account shows it; what cleanup logged is examined instead");
+        let lines = stack.log(cleanup, REFUSALS, System.now().minus(HOUR)).await;
+        if let Some((lines, _)) = report.read("the log of cleanup", lines) {
+            judge_refusals(bus, lines.iter().map(|(_, line)| line.as_str()), report);
+        }
+    } else {
+        let client = aws_sdk_eventbridge::Client::new(&stack.target.sdk);
+        let described = client.describe_event_bus().name(bus.name()).send().await;
+        judge_bus(bus, classified("events:DescribeEventBus", described).map(drop), report);
+    }
+    if !stack.compares_roles {
+        check_role(stack, cleanup, arn, report).await;
+    }
+}
+
+fn judge_bus(bus: Place<'_>, described: Result<(), AwsError>, report: &mut Report) {
+    let name = bus.name();
+    if described == Err(AwsError::Absent) {
+        return report.fault(
+            format!("the bus {name} of EventBusArn does not exist: events wait for it, and are deleted after 14 days"),
+            format!("create it (aws events create-event-bus --name {name}), or deploy with another EventBusArn"),
+        );
+    }
+    report.read(format!("the bus {name}"), described);
+}
+
+fn judge_refusals<'a>(bus: Place<'_>, lines: impl Iterator<Item = &'a str>, report: &mut Report) {
+    let mut codes: BTreeMap<String, usize> = BTreeMap::new();
+    for line in lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        if line["operation"] == "PutEvents"
+            && let Some(code) = line["code"].as_str()
+        {
+            *codes.entry(code.to_owned()).or_default() += 1;
+        }
+    }
+    if codes.is_empty() {
+        return;
+    }
+    let codes: Vec<String> = codes.iter().map(|(code, n)| format!("{code} ({n})")).collect();
+    report.fault(
+        format!("the bus {} refused events within the last hour: {}", bus.name(), codes.join(", ")),
+        format!("let the bus's policy in the account {} allow this account {PUT}", bus.account),
+    );
+}
+
+/// Whether IAM lets the role put events to the bus: its own policies, its boundary and those of the organisation.
+async fn check_role(stack: &Stack, cleanup: &Function, bus: &str, report: &mut Report) {
+    let what = "whether cleanup's role may put events to the bus";
+    let Some(role) = cleanup.configuration.role() else { return report.unchecked(what, "it has none") };
+    let client = aws_sdk_iam::Client::new(&stack.target.sdk);
+    let simulated = client.simulate_principal_policy().policy_source_arn(role).action_names(PUT);
+    let simulated = classified("iam:SimulatePrincipalPolicy", simulated.resource_arns(bus).send().await);
+    if let Some(simulated) = report.read(what, simulated) {
+        let results = simulated.evaluation_results();
+        judge_role(results.iter().map(|result| result.eval_decision()), report);
+    }
+}
+
+fn judge_role<'a>(
+    mut decisions: impl Iterator<Item = &'a PolicyEvaluationDecisionType>,
+    report: &mut Report,
+) {
+    if decisions.any(|decision| *decision != PolicyEvaluationDecisionType::Allowed) {
+        report.fault(
+            format!("cleanup's role may not {PUT} on the bus of EventBusArn: events wait, and are deleted after 14 days"),
+            "deploy the template again, which allows it; if it stays so, look for a permissions boundary, or a policy of \
+             your organisation, that does not",
+        );
+    }
+}
+
+fn judge_callbacks(are_posted: bool, callbacks: usize, report: &mut Report) {
+    match (are_posted, callbacks) {
+        (true, 0) => report.warning(
+            "Callbacks is on, and no tenant has a callback: no event is posted",
+            "set one with `redial callbacks set --tenant T --to SUBSCRIPTION`, or deploy with Callbacks=off",
+        ),
+        (false, 1..) => report.warning(
+            format!("{callbacks} of the tenants have a callback, and Callbacks is off: no event is posted"),
+            "deploy with Callbacks=on, or remove them with `redial callbacks clear --tenant T`",
+        ),
+        (true, 1..) | (false, 0) => {}
+    }
+}
+
+fn judge_backlog(backlog: Backlog, report: &mut Report) {
+    let remedy = "each event waits until all of its targets have taken it: `Events are not relayed` in the runbook finds the \
+                  one that does not";
+    if let Some(found) = backlog.too_old {
+        report.fault(format!("{found}: a target does not take it"), remedy);
+    }
+    if let Some(found) = backlog.too_many {
+        report.warning(found, remedy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::report::tests::finds, *};
+
+    const BUS: Place<'static> =
+        Place { region: "eu-central-1", account: "210987654321", resource: "event-bus/app" };
+
+    #[test]
+    fn a_place_is_read_from_an_arn() {
+        assert_eq!(Place::of("arn:aws:events:eu-central-1:210987654321:event-bus/app"), Some(BUS));
+        assert_eq!(BUS.name(), "app");
+        assert_eq!(Place::of("app"), None);
+    }
+
+    #[test]
+    fn a_bus_that_does_not_exist_is_a_fault() {
+        let refused = AwsError::Refused { permission: "events:DescribeEventBus".to_owned() };
+        for (described, expected) in [
+            (Ok(()), ""),
+            (Err(AwsError::Absent), "fault: the bus app of EventBusArn does not exist"),
+            (Err(refused), "unchecked: the bus app"),
+        ] {
+            finds(expected, |report| judge_bus(BUS, described, report));
+        }
+    }
+
+    #[test]
+    fn refusals_of_another_account_s_bus_are_counted_by_code() {
+        let refused = r#"{"event":"infrastructure","operation":"PutEvents","code":"AccessDeniedException"}"#;
+        let other = r#"{"event":"infrastructure","operation":"SendMessageBatch","code":"KmsAccessDenied"}"#;
+        let expected = "fault: the bus app refused events within the last hour: AccessDeniedException (2)";
+        finds(expected, |report| {
+            judge_refusals(BUS, [refused, other, "PutEvents", refused].into_iter(), report)
+        });
+        finds("", |report| judge_refusals(BUS, [other].into_iter(), report));
+    }
+
+    #[test]
+    fn a_role_that_iam_denies_the_bus_is_a_fault() {
+        use PolicyEvaluationDecisionType::{Allowed, ExplicitDeny, ImplicitDeny};
+        let denied = "fault: cleanup's role may not events:PutEvents on the bus";
+        for (decision, expected) in [(Allowed, ""), (ImplicitDeny, denied), (ExplicitDeny, denied)] {
+            finds(expected, |report| judge_role([&decision].into_iter(), report));
+        }
+    }
+
+    #[test]
+    fn callbacks_without_their_parameter_and_the_parameter_without_callbacks_are_warnings() {
+        for (are_posted, callbacks, expected) in [
+            (true, 0, "warning: Callbacks is on, and no tenant has a callback"),
+            (false, 2, "warning: 2 of the tenants have a callback, and Callbacks is off"),
+            (true, 2, ""),
+            (false, 0, ""),
+        ] {
+            finds(expected, |report| judge_callbacks(are_posted, callbacks, report));
+        }
+    }
+
+    #[test]
+    fn an_old_event_is_a_fault_and_many_are_a_warning() {
+        let text = |text: &str| Some(text.to_owned());
+        let old = Backlog { too_old: text("the oldest is 20m old"), too_many: None };
+        finds("fault: the oldest is 20m old: a target does not take it", |report| judge_backlog(old, report));
+        let many = Backlog { too_old: None, too_many: text("10001 messages wait") };
+        finds("warning: 10001 messages wait", |report| judge_backlog(many, report));
+        finds("", |report| judge_backlog(Backlog::default(), report));
+    }
+}
