@@ -12,6 +12,9 @@ use crate::cost::{Counts, Used, list_prices};
 /// What is on a bill and never counted here.
 const LEFT_OUT: [&str; 3] = ["storage", "data transfer", "what is paid by the month"];
 
+/// What nothing counts, and is calculated from another count.
+const CALCULATED: [&str; 1] = ["requests"];
+
 const MILLION: f64 = 1e6;
 
 /// The cost of what ended since a time.
@@ -73,6 +76,7 @@ impl Cost {
             "usd_per_million": self.usd_per_million(),
             "at_least": self.missing().next().is_some(),
             "counted": self.used(),
+            "calculated": CALCULATED,
             "left_out": LEFT_OUT,
             "region": region,
             "as_of": as_of,
@@ -108,7 +112,8 @@ mod tests {
         assert_eq!(json["deliveries"], 1_000);
         let usd = json["usd_per_million"].as_f64().expect("a number");
         assert!((usd - expected / 1_000.0).abs() < 1e-9, "{usd} instead of {}", expected / 1_000.0);
-        assert_eq!(json["at_least"], false);
+        assert_eq!((&json["at_least"], &json["calculated"]), (&json!(false), &json!(["requests"])));
+        assert_eq!(json["counted"][4]["what"], CALCULATED[0]);
         assert_eq!(
             cost.in_words(),
             "COST 2.03 USD a million deliveries, 0.0020 USD in all, at list prices; not counted: storage, data transfer, \
