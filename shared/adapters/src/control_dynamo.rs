@@ -18,6 +18,8 @@
 //! | `usage#<tenant>` | `parked#<end>`, `dead_letters#<end>` | what the tenant uses of them |
 //! | `bucket#<part of a bucket>` | `slots` | when slots under a limit are free |
 //! | `vapid` | `public` | the public VAPID keys: see [`crate::public_keys_dynamo`] |
+//! | `erased#<tenant>` | a digest | the mark of a `ref` that was erased |
+//! | `erasures`, `erasures#<tenant>` | | requested erasures: see [`crate::erasure_requests_dynamo`] |
 //! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Of each table: which items are about a person, and what goes with them.
 
 use redial_core::audience::RunKey;
+use redial_core::erasure::{Kind, Person, Place};
 use redial_core::identity::{DeliveryId, DeliveryKey, RunId};
 use redial_core::message::ProducerRef;
 use redial_core::page::PageKey;
@@ -9,7 +10,7 @@ use redial_engine::ports::PortError;
 use serde_json::Value;
 
 use super::items::to_json;
-use super::{Change, DynamoPersons, Found, Kind, Person, Place};
+use super::{Change, DynamoPersons, Found};
 use crate::acks_dynamo;
 use crate::retries::Patience;
 use crate::subscriptions_dynamo::HOLDER;

@@ -1,8 +1,9 @@
 //! What happens after a delivery has ended: dead letters are described, endpoints are verified and removed, waits that
-//! were forgotten are ended, expired bodies are deleted, events are relayed.
+//! were forgotten are ended, expired bodies are deleted, events are relayed, persons are erased.
 //!
 //! Everything here may run twice, and late: each step is idempotent by its key, and no delivery waits for it.
 
+mod erasures;
 mod quarantine;
 mod recorded;
 mod references;
@@ -71,6 +72,7 @@ impl<P: Ports> Worker<P> {
                 swept
             }
             Sweep::Bodies => self.sweep_bodies(deadline).await?,
+            Sweep::Erasures => self.sweep_erasures(deadline).await?,
         };
         self.telemetry.count(Metric::WaitsSwept, u64::from(swept.released));
         self.telemetry.count(Metric::Pruned, u64::from(swept.pruned));

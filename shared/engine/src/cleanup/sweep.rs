@@ -30,6 +30,8 @@ pub enum Sweep {
     Prune,
     /// Deletes dead letters' bodies whose time is over.
     Bodies,
+    /// Goes on with the erasures that tenants have requested.
+    Erasures,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
@@ -43,6 +45,8 @@ pub struct Swept {
     pub stale: u32,
     pub replaced: u32,
     pub bodies: u32,
+    /// Erasures that are done.
+    pub erased: u32,
 }
 
 /// A subscription is young for so long.

@@ -2,7 +2,6 @@
 
 use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
-use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{Doubts, Permit, Renewal, SameEndpoint, State, Subscription};
@@ -39,12 +38,6 @@ pub trait Subscriptions: Send + Sync {
     /// Gives up the webhook receivers that are active and have failed since the same time as in these healths. Answers of each
     /// whether this call switched it off. Keys are distinct.
     fn give_up(&self, updates: Vec<(SubscriptionUpdate, Health)>) -> impl Answers<bool>;
-}
-
-/// Knows what was erased.
-pub trait Erasures: Send + Sync {
-    /// Of each of these whether it was erased and has not been stored again, read consistently. Subjects are distinct.
-    fn erased(&self, subjects: Vec<Subject>) -> impl Answers<bool>;
 }
 
 /// An endpoint that is gone, watched until its window is over.
