@@ -23,6 +23,7 @@ mod policy;
 mod protection;
 mod refusals;
 mod regions;
+mod replaced;
 mod rotation;
 mod schema;
 mod simulate;

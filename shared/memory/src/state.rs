@@ -32,7 +32,7 @@ use redial_core::traceparent::{SpanId, Traceparent};
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
     Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
-    RegisteredLine, StoredOrigin, WalkProgress,
+    RegisteredLine, Replaced, StoredOrigin, WalkProgress,
 };
 
 use super::entries::Entries;
@@ -166,6 +166,8 @@ pub struct State {
     pub erasures_done: BTreeMap<(Tenant, ErasureId), Erasure>,
     /// What is left of erased and of replaced ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (Option<EndpointHash>, Timestamp)>,
+    /// Replaced ones that are not announced yet.
+    pub replaced: BTreeSet<Replaced>,
     /// Who had an endpoint that no subscription has now, and until when that is remembered.
     pub former_holders: BTreeMap<(Tenant, String), (SubscriptionId, Timestamp)>,
     /// Subscriptions that a release stored which did not record whose their endpoints are.

@@ -8,6 +8,7 @@ mod quarantine;
 mod recorded;
 mod references;
 mod relay;
+mod replaced;
 mod sweep;
 mod walk;
 mod worker;
@@ -68,6 +69,7 @@ impl<P: Ports> Worker<P> {
             Sweep::Waits => self.sweep_waits(deadline).await?,
             Sweep::Prune => {
                 let mut swept = self.prune(deadline).await?;
+                self.announce_replaced(deadline, &mut swept).await?;
                 self.walk(deadline, &mut swept).await?;
                 swept
             }

@@ -97,6 +97,22 @@ pub trait SubscriptionHealth: Send + Sync {
     fn close_window(&self, window: i64) -> impl Answer<()>;
 }
 
+/// A subscription that another one with its endpoint has replaced, until that is announced.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Replaced {
+    pub key: SubscriptionKey,
+    pub at: Timestamp,
+}
+
+/// Knows which subscriptions were replaced and are not announced yet: it is noted with the replacement, or neither is.
+pub trait Replacements: Send + Sync {
+    /// Some of them.
+    fn replaced(&self) -> impl Answer<Vec<Replaced>>;
+
+    /// Notes that this one is announced.
+    fn announced(&self, replaced: &Replaced) -> impl Answer<()>;
+}
+
 /// A subscription as a walk over all of them finds it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Walked {
