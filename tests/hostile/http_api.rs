@@ -150,6 +150,8 @@ async fn no_key_reads_or_changes_what_is_another_tenants() {
         json!({"id": format!("{name}#m1"), "to": {"subscription": format!("{name}#s1")}, "payload": "x"}),
         json!({"id": "m9", "to": {"subscription": {"tenant": name, "id": "s1"}}, "payload": "x"}),
         json!({"tenant": name, "subscription": "s1", "tags": ["news"]}),
+        json!({"tenant": name, "subscription": "s1", "ref": REF}),
+        json!({"subscription": format!("{name}#s1")}),
         json!({"token": acme.ack.replace(name, &mallory.name), "event": "displayed"}),
         json!([{"tenant": name, "id": "m1", "to": {"audience": {"tag": "news"}}}]),
     ];
@@ -157,7 +159,7 @@ async fn no_key_reads_or_changes_what_is_another_tenants() {
     for credential in [&mallory.key, &mallory.token, &mallory.ack] {
         for id in &ids {
             for method in [Method::GET, Method::PUT, Method::DELETE, Method::POST] {
-                for collection in ["messages", "subscriptions"] {
+                for collection in ["messages", "subscriptions", "erasures"] {
                     // Its own ones it may delete.
                     if method == Method::DELETE && collection == "subscriptions" && id == "s1" {
                         continue;
@@ -170,13 +172,22 @@ async fn no_key_reads_or_changes_what_is_another_tenants() {
             }
         }
         for body in &bodies {
-            for path in ["/v1/messages", "/v1/subscription-tokens", "/v1/acks", "/v1/subscriptions"] {
+            for path in
+                ["/v1/messages", "/v1/subscription-tokens", "/v1/acks", "/v1/subscriptions", "/v1/erasures"]
+            {
                 let (_, answer) = stack.call(Method::POST, path, credential, &body.to_string()).await;
                 tried += 1;
                 assert!(!answer.contains(endpoint), "{path}: {answer}");
             }
         }
     }
+    // The same id and the same `ref`, of its own.
+    let person = json!({"subscription": "s1", "ref": REF}).to_string();
+    let (status, erasure) = stack.call(Method::POST, "/v1/erasures", &mallory.key, &person).await;
+    assert_eq!(status, 202, "{erasure}");
+    let path = format!("/v1/erasures/{}", parsed(&erasure)["id"].as_str().expect("an id"));
+    assert_eq!(stack.call(Method::GET, &path, &acme.key, "").await.0, 404);
+    assert_eq!(stack.call(Method::GET, "/v1/subscriptions/s1", &mallory.key, "").await.0, 410);
     assert_eq!(stored(&stack, &acme.name).await, before);
     println!("tried: {tried} requests for another tenant's data");
 }
@@ -201,6 +212,7 @@ async fn no_random_request_fails_the_function_or_is_logged() {
         "/v1/subscriptions",
         "/v1/subscriptions/",
         "/v1/subscription-tokens",
+        "/v1/erasures",
         "/v1/acks",
         "/v1/keys",
         "/v1/health",

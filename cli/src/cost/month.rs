@@ -149,9 +149,9 @@ mod tests {
         assert_eq!(of_alarms, [73.0, 23.0, 0.0]);
         assert_eq!([&full, &basic].map(|lines| amount(lines, "dashboards")), [1.0, 0.0]);
         assert_eq!(amount(&basic, "secrets"), 4.0);
-        // Six queues, and a schedule of a minute, two of five and one of an hour.
+        // Six queues, and a schedule of a minute, three of five and one of an hour.
         assert_eq!(amount(&basic, "polls of empty queues"), 6.0 * 15.0 * 43_200.0);
-        assert_eq!(amount(&basic, "scheduled invocations"), 43_200.0 + 2.0 * 8_640.0 + 720.0);
+        assert_eq!(amount(&basic, "scheduled invocations"), 43_200.0 + 3.0 * 8_640.0 + 720.0);
     }
 
     #[test]

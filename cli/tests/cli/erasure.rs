@@ -1,5 +1,5 @@
-//! `redial subscriptions export` and `erase`, with the real functions: a person's canaries go down every road, into every table, and none of
-//! them is there afterwards.
+//! `redial subscriptions export` and `erase`, and erasures over the HTTP API, with the real functions: a person's canaries go down every road,
+//! into every table, and none of them is there afterwards.
 
 use redial_core::{
     endpoint::EndpointHash,
@@ -13,6 +13,7 @@ use redial_engine::ports::{PruneCandidate, SubscriptionBook as _, SubscriptionHe
 use redial_tests::test_stack::{dead_letter, renewal, set_env};
 
 use crate::prelude::*;
+use reqwest::Method;
 
 const PAYLOAD: &str = "canary-payload-7Qm4xW";
 const REF: &str = "canary-ref-k81Zp0e";
@@ -95,6 +96,8 @@ async fn stored() -> Person {
                 ("WAIT_BUCKET_SECONDS", "1"),
                 ("WAIT_SHARDS", "1"),
                 ("AUDIENCE_PAGES", "on"),
+                // Longer than the attempt that is under way while a person is erased.
+                ("LONGEST_INVOCATION_SECONDS", "12"),
             ],
         );
     })
@@ -155,6 +158,48 @@ async fn sent(person: &Person) {
     stack.until_quiet().await;
 }
 
+/// An attempt that is under way while it is erased: its worker has seen no mark, and its retry would be parked. The number of pushes before it.
+async fn under_way(person: &Person) -> usize {
+    let Person { stack, browser, .. } = person;
+    let before = stack.pushes(browser);
+    let slow = vec![Answer::status(503).after(Duration::from_secs(6))];
+    stack.push.script(&browser.endpoint, slow);
+    person.send("under-way", &to_subscription(), &json!({})).await;
+    stack.until("it is under way", async || (stack.pushes(browser) > before).then_some(())).await;
+    before
+}
+
+/// Sends what comes up after the erasure, and searches every table.
+async fn nothing_is_left_or_comes_back(person: &Person, before: usize, tombstones: usize) {
+    let stack = &person.stack;
+    // From before, and still on queues: to the subscription, with the ref, and a reference to a dead letter.
+    person.send("late", &to_subscription(), &json!({})).await;
+    let refused = stack.browser_answering(Answer::status(400));
+    person.send("late-ref", &json!({"web_push": refused.json()}), &json!({})).await;
+    let mut reference = dead_letter("acme", "late-letter", "retries_exhausted", System.now());
+    reference.subscription = Some("canary-s".to_owned());
+    let body: Value = parsed(&reference.to_body());
+    stack.send_to(&stack.queues().dead_letter, &body).await;
+    stack.until_state_of("acme", "late-ref", "failed").await;
+    stack.until_quiet().await;
+
+    assert_eq!(stack.pushes(&person.browser), before + 1, "the attempt that was under way is the last");
+    assert!(stack.entry_of("acme", "late").await.is_none(), "nothing is recorded of what is dropped");
+    for (table, found) in person.held().await {
+        // The id stays in the tombstones, in the list of an audience's recipients, and with the digest of the endpoint that it had.
+        let ids = |text: &&String| text.starts_with("canary-s in") || text.starts_with("canary-h in");
+        let (ids, canaries): (Vec<_>, Vec<_>) = found.iter().partition(ids);
+        assert_eq!(canaries, Vec::<&String>::new(), "{table}");
+        let most = match table {
+            "subscriptions" => tombstones,
+            // Members, how far the part has gone, and the endpoint's holder.
+            "audiences" => 3,
+            _ => 0,
+        };
+        assert!(ids.len() <= most, "{table}: {ids:#?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_an_erased_person_is_left_or_comes_back() {
     let person = stored().await;
@@ -192,44 +237,14 @@ async fn nothing_of_an_erased_person_is_left_or_comes_back() {
     assert_fields(&counted, json!({"dry_run": true, "done": true}));
     assert_eq!(counted["found"]["tag"], 2, "{counted}");
 
-    // An attempt that is under way while it is erased: its worker has seen no mark, and its retry would be parked.
-    let before = stack.pushes(&person.browser);
-    let slow = vec![Answer::status(503).after(Duration::from_secs(6))];
-    stack.push.script(&person.browser.endpoint, slow);
-    person.send("under-way", &to_subscription(), &json!({})).await;
-    stack.until("it is under way", async || (stack.pushes(&person.browser) > before).then_some(())).await;
+    let before = under_way(&person).await;
     let both = format!("{erase} --ref {REF} --yes");
     let said = stack.redial(&both).succeeds();
     assert!(said.contains(" erased, of "), "{said}");
     let webhook = stack.json("subscriptions erase --tenant acme --subscription canary-h --yes");
     assert_eq!(webhook["done"], true, "{webhook}");
 
-    // From before, and still on queues: to the subscription, with the ref, and a reference to a dead letter.
-    person.send("late", &to_subscription(), &json!({})).await;
-    let refused = stack.browser_answering(Answer::status(400));
-    person.send("late-ref", &json!({"web_push": refused.json()}), &json!({})).await;
-    let mut reference = dead_letter("acme", "late-letter", "retries_exhausted", System.now());
-    reference.subscription = Some("canary-s".to_owned());
-    let body: Value = parsed(&reference.to_body());
-    stack.send_to(&stack.queues().dead_letter, &body).await;
-    stack.until_state_of("acme", "late-ref", "failed").await;
-    stack.until_quiet().await;
-
-    assert_eq!(stack.pushes(&person.browser), before + 1, "the attempt that was under way is the last");
-    assert!(stack.entry_of("acme", "late").await.is_none(), "nothing is recorded of what is dropped");
-    for (table, found) in person.held().await {
-        // The id stays in the tombstones, in the list of an audience's recipients, and with the digest of the endpoint that it had.
-        let ids = |text: &&String| text.starts_with("canary-s in") || text.starts_with("canary-h in");
-        let (ids, canaries): (Vec<_>, Vec<_>) = found.iter().partition(ids);
-        assert_eq!(canaries, Vec::<&String>::new(), "{table}");
-        let most = match table {
-            "subscriptions" => 2,
-            // Members, how far the part has gone, and the endpoint's holder.
-            "audiences" => 3,
-            _ => 0,
-        };
-        assert!(ids.len() <= most, "{table}: {ids:#?}");
-    }
+    nothing_is_left_or_comes_back(&person, before, 2).await;
     let left = stack.json(format!("{erase} --dry-run"));
     let found = left["found"].as_object().expect("counts");
     assert!(
@@ -238,4 +253,61 @@ async fn nothing_of_an_erased_person_is_left_or_comes_back() {
     );
     // Twice is no error.
     stack.redial(&both).succeeds();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_over_the_api_leaves_nothing_of_a_person() {
+    let person = stored().await;
+    let stack = &person.stack;
+    sent(&person).await;
+    for (table, found) in person.held().await {
+        assert!(!found.is_empty(), "nothing was stored in {table}: the test shows nothing of it");
+    }
+    let (own, other) = (stack.api_key("acme").await, stack.api_key("other").await);
+    let ask = async |method, path: &str, key: &str, body: &Value| {
+        let (status, text) = stack.call(method, path, key, &body.to_string()).await;
+        (status, parsed(&text))
+    };
+    let both = json!({"subscription": "canary-s", "ref": REF});
+    let hook = json!({"subscription": "canary-h"});
+
+    // Another tenant's request is about its own.
+    let (status, foreign) = ask(Method::POST, "/v1/erasures", &other, &both).await;
+    assert_eq!((status, foreign["state"].as_str()), (202, Some("waiting")), "{foreign}");
+    let subscription = "/v1/subscriptions/canary-s";
+    assert_eq!(ask(Method::GET, subscription, &own, &Value::Null).await.0, 200);
+
+    let before = under_way(&person).await;
+    let mut requested = vec![(&other, foreign)];
+    for body in [&both, &hook] {
+        let (status, erasure) = ask(Method::POST, "/v1/erasures", &own, body).await;
+        assert_eq!((status, erasure["state"].as_str()), (202, Some("waiting")), "{erasure}");
+        requested.push((&own, erasure));
+    }
+    assert_eq!(
+        ask(Method::GET, subscription, &own, &Value::Null).await.0,
+        410,
+        "it is marked when it is answered"
+    );
+    for (key, erasure) in &requested {
+        let path = format!("/v1/erasures/{}", erasure["id"].as_str().expect("an id"));
+        let done = stack
+            .until("the erasure is done", async || {
+                stack.sweep("erasures").await;
+                let (_, erasure) = ask(Method::GET, &path, key, &Value::Null).await;
+                (erasure["state"] == "done").then_some(erasure)
+            })
+            .await;
+        let found = done["found"].as_object().expect("counts");
+        let expected = usize::from(*key != &other);
+        assert!(done["read"].as_u64() > Some(10) && found.len() >= expected, "{done}");
+        assert!(*key != &other || found.keys().all(|kind| kind == "tombstone"), "{done}");
+        // Not with another tenant's key.
+        let stranger = if *key == &own { &other } else { &own };
+        assert_eq!(ask(Method::GET, &path, stranger, &Value::Null).await.0, 404);
+    }
+    // One is the other tenant's.
+    nothing_is_left_or_comes_back(&person, before, 3).await;
+    // Twice is no error.
+    assert_eq!(ask(Method::POST, "/v1/erasures", &own, &both).await.0, 202);
 }

@@ -24,6 +24,7 @@ mod protection;
 mod refusals;
 mod regions;
 mod relay;
+mod replaced;
 mod rotation;
 mod schema;
 mod simulate;

@@ -8,10 +8,12 @@ use redial_adapters::callbacks_dynamo::DynamoCallbacks;
 use redial_adapters::config::CleanupConfig;
 use redial_adapters::control_dynamo::DynamoControl;
 use redial_adapters::dead_letters_dynamo::DynamoDeadLetters;
+use redial_adapters::erasure_requests_dynamo::DynamoErasureRequests;
 use redial_adapters::event_bus::EventBridgeBus;
 use redial_adapters::ledger_dynamo::DynamoLedger;
 use redial_adapters::outbox_sqs::SqsOutbox;
 use redial_adapters::parked_dynamo::DynamoParking;
+use redial_adapters::person_dynamo::DynamoPersons;
 use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
@@ -40,6 +42,8 @@ impl Ports for OnAws {
     type Parking = DynamoParking;
     type WaitRegistry = DynamoControl;
     type DeadLetters = DynamoDeadLetters;
+    type ErasureRequests = DynamoErasureRequests;
+    type Persons = DynamoPersons;
 }
 
 /// Builds the clients and loads the keys.
@@ -50,6 +54,7 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
     let (hash_keys, webhook_keys) = (aws::hash_keys(&hash_key)?, aws::webhook_keys(&webhook_key)?);
     let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
     let (client, units) = (|| dynamo.clone(), || aws.units.clone());
+    let persons = DynamoPersons::new(&dynamo, &tables);
     let worker = AwsWorker {
         settings: Settings {
             hash_keys,
@@ -58,6 +63,7 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
             switched_off_after: config.switched_off_after,
             suspect_apart: config.suspect_apart,
             stale_after: config.stale_after,
+            longest_invocation: config.longest_invocation,
             relay: Relay {
                 to_queue: config.producers_events.is_some(),
                 to_bus: config.event_bus.is_some(),
@@ -74,6 +80,8 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
         subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys)),
         audiences: DynamoAudiences::new(client(), tables.audiences).metered(units()),
         parking: DynamoParking::new(client(), tables.parked).metered(units()),
+        erasure_requests: DynamoErasureRequests::new(client(), tables.control.clone()).metered(units()),
+        persons,
         wait_registry: DynamoControl::new(client(), tables.control),
         dead_letters: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
     };

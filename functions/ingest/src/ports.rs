@@ -6,6 +6,7 @@ use redial_adapters::audiences_dynamo::DynamoAudiences;
 use redial_adapters::aws::{self, Aws, InitError};
 use redial_adapters::config::IngestConfig;
 use redial_adapters::deliveries_dynamo::DynamoDeliveries;
+use redial_adapters::erasure_requests_dynamo::DynamoErasureRequests;
 use redial_adapters::outbox_sqs::SqsOutbox;
 use redial_adapters::protection_dynamo::DynamoProtection;
 use redial_adapters::public_keys_dynamo::DynamoPublicKeys;
@@ -27,6 +28,7 @@ pub(crate) struct AwsPorts {
     ledger: DynamoDeliveries,
     outbox: SqsOutbox,
     subscriptions: DynamoSubscriptions,
+    erasure_requests: DynamoErasureRequests,
     public_keys: VapidListing<DynamoPublicKeys>,
     quotas: DynamoQuotas,
     acks: DynamoAcks,
@@ -70,6 +72,7 @@ impl AwsPorts {
             ledger: DynamoDeliveries::new(client(), tables.deliveries.clone()).metered(units()),
             outbox: aws.outbox(&stack),
             subscriptions: aws.subscriptions(&dynamo, &stack, None),
+            erasure_requests: DynamoErasureRequests::new(client(), tables.control.clone()).metered(units()),
             quotas: DynamoQuotas::new(client(), tables.control.clone()),
             public_keys: VapidListing::new(DynamoPublicKeys::new(client(), tables.control)),
             acks: DynamoAcks::new(client(), tables.deliveries).metered(units()),
@@ -94,6 +97,7 @@ impl HttpApi for AwsPorts {
     type Ledger = DynamoDeliveries;
     type Outbox = SqsOutbox;
     type Subscriptions = DynamoSubscriptions;
+    type ErasureRequests = DynamoErasureRequests;
     type PublicKeys = VapidListing<DynamoPublicKeys>;
     type Quotas = DynamoQuotas;
     type Acks = DynamoAcks;
@@ -120,6 +124,9 @@ impl HttpApi for AwsPorts {
     }
     fn subscriptions(&self) -> &DynamoSubscriptions {
         &self.subscriptions
+    }
+    fn erasure_requests(&self) -> &DynamoErasureRequests {
+        &self.erasure_requests
     }
     fn public_keys(&self) -> &Self::PublicKeys {
         &self.public_keys

@@ -9,13 +9,13 @@ use redial_engine::ports::HttpApi;
 
 use crate::app::App;
 use crate::problem::{Kind, Problem};
-use crate::routes::{acks, health, list_keys, listing, messages, subscriptions, tokens};
+use crate::routes::{acks, erasures, health, list_keys, listing, messages, subscriptions, tokens};
 use crate::{cors, journal};
 
 /// Method, path with the names of parameters in braces, and handler.
 pub type Route<E> = (&'static str, &'static str, MethodRouter<Arc<App<E>>>);
 
-pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 12] {
+pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 14] {
     [
         ("POST", "/v1/messages", post(messages::send)),
         ("GET", "/v1/messages", get(listing::list)),
@@ -26,6 +26,8 @@ pub fn routes<E: HttpApi + 'static>() -> [Route<E>; 12] {
         ("GET", "/v1/subscriptions/{id}", get(subscriptions::get)),
         ("DELETE", "/v1/subscriptions/{id}", delete(subscriptions::delete)),
         ("POST", "/v1/subscription-tokens", post(tokens::create)),
+        ("POST", "/v1/erasures", post(erasures::create)),
+        ("GET", "/v1/erasures/{id}", get(erasures::get)),
         ("GET", "/v1/keys", get(list_keys)),
         ("POST", "/v1/acks", post(acks::acknowledge)),
         ("GET", "/v1/health", get(health)),

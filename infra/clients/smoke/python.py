@@ -12,6 +12,7 @@ import sys
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from redial_client import AuthenticatedClient, Client
+from redial_client.api.erasures import erase, get_erasure
 from redial_client.api.health import health
 from redial_client.api.keys import list_keys
 from redial_client.api.messages import cancel_message, get_message, list_messages, send_messages
@@ -21,6 +22,8 @@ from redial_client.models import (
     Consent,
     Deliveries,
     Delivery,
+    Erasure,
+    ErasureWish,
     KeptSubscription,
     Message,
     MessageTo,
@@ -64,6 +67,10 @@ ended = list_messages.sync(client=client, state="cancelled")
 assert isinstance(ended, Deliveries), ended
 deleted = delete_subscription.sync_detailed(client=client, id="python")
 assert deleted.status_code == 204, deleted
+erasure = erase.sync(client=client, body=ErasureWish(subscription="python"))
+assert isinstance(erasure, Erasure) and erasure.state == "waiting", erasure
+erasure = get_erasure.sync(client=client, id=erasure.id)
+assert isinstance(erasure, Erasure) and erasure.done_at is None, erasure
 
 rejected = send_messages.sync_detailed(client=client, body=Message(to=MessageTo(subscription="python"), ttl=-1))
 assert rejected.status_code == 422, rejected

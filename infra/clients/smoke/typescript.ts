@@ -49,6 +49,9 @@ check(["queued", "deferred"].includes(delivery.state) && !delivery.final, `deliv
 const cancelled = await ok(redial.DELETE("/v1/messages/{id}", { params: { path: { id: "smoke-typescript" } } }));
 check(cancelled.state === "cancelled", `cancelled: ${JSON.stringify(cancelled)}`);
 await ok(redial.DELETE("/v1/subscriptions/{id}", { params: { path } }));
+const erasure = await ok(redial.POST("/v1/erasures", { body: { subscription: "typescript" } }));
+const pending = await ok(redial.GET("/v1/erasures/{id}", { params: { path: { id: erasure.id } } }));
+check(erasure.state === "waiting" && pending.id === erasure.id, `erasure: ${JSON.stringify(pending)}`);
 
 try {
   await ok(redial.POST("/v1/messages", { body: { to: { subscription: "typescript" }, ttl: -1 } }));

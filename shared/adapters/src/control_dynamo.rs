@@ -6,6 +6,7 @@
 //! | `lines` | `<lane>#<origin>` | the line of an origin: its number of shards, of messages ever put in it, and when it was registered last |
 //! | `prune-windows` | number of a window | a window with endpoints that became gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
+//! | `replaced` | subscription and time | one that another replaced and that is not announced: see [`crate::subscriptions_dynamo`] |
 //! | `tenant#<tenant>` | `suspects#<number of a day>` | how many of its subscriptions became suspect on it; for a week |
 //! | `tenant#<tenant>` | `subscriptions#<shard>` | a part of how many subscriptions the tenant has |
 //! | `tenant#<tenant>` | `subscriptions` | the part that earlier releases have counted |
@@ -18,6 +19,8 @@
 //! | `usage#<tenant>` | `parked#<end>`, `dead_letters#<end>` | what the tenant uses of them |
 //! | `bucket#<part of a bucket>` | `slots` | when slots under a limit are free |
 //! | `vapid` | `public` | the public VAPID keys: see [`crate::public_keys_dynamo`] |
+//! | `erased#<tenant>` | a digest | the mark of a `ref` that was erased |
+//! | `erasures`, `erasures#<tenant>` | | requested erasures: see [`crate::erasure_requests_dynamo`] |
 //! | `access#…`, `access-of#<tenant>`, `access-tenants` | | API keys: see [`crate::access_dynamo`] |
 
 use std::time::Duration;

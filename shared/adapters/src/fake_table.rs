@@ -198,8 +198,9 @@ impl State {
                 let before = value(":before");
                 Box::new(move |sk| *sk < *before)
             }
-            Some("pk = :pk AND begins_with(sk, :count)") => {
-                let prefix = value(":count");
+            Some(condition) if condition.starts_with("pk = :pk AND begins_with(sk, ") => {
+                let name = condition.trim_end_matches(')').rsplit(' ').next();
+                let prefix = value(name.expect("it has a name"));
                 Box::new(move |sk| sk.starts_with(&prefix))
             }
             Some("pk = :pk AND sk BETWEEN :from AND :to") => {
@@ -218,10 +219,10 @@ impl State {
             bytes += size(&json!(item));
             if page.len() >= limit || bytes > MOST_PAGE_BYTES {
                 let last = json!({"pk": {"S": key.0}, "sk": {"S": key.1}});
-                return Ok(json!({"Items": page, "LastEvaluatedKey": last}));
+                return Ok(json!({"Items": page, "Count": page.len(), "LastEvaluatedKey": last}));
             }
         }
-        Ok(json!({"Items": page}))
+        Ok(json!({"Items": page, "Count": page.len()}))
     }
 
     fn transact(&mut self, keys: Vec<Key>, body: &Value) -> Answer {

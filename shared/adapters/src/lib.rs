@@ -36,6 +36,7 @@ pub mod control_dynamo;
 pub mod dead_letters_dynamo;
 pub mod deliveries_dynamo;
 pub mod delivery_item;
+pub mod erasure_requests_dynamo;
 pub mod event_bus;
 mod holds_dynamo;
 pub mod ledger_dynamo;

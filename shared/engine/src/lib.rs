@@ -8,6 +8,7 @@
 //! | [`cleanup`] | a message of the two queues that follow a delivery's end, and the sweep |
 //! | [`http_api`] | a request of the HTTP API |
 //! | [`acks`] | an acknowledgement by a browser |
+//! | [`erase`] | a request to erase a person, and a step of the erasure |
 //! | [`cancel`] | a request to cancel a delivery |
 //! | [`known`] | what is known of a delivery, by its entry or its page |
 //! | [`protection`] | one worker's part in protecting origins |
@@ -19,6 +20,7 @@ pub mod acks;
 pub mod cancel;
 pub mod cleanup;
 pub mod deliver;
+pub mod erase;
 pub mod http_api;
 pub mod known;
 pub mod ports;

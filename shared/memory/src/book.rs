@@ -7,8 +7,8 @@ use redial_core::subscription::same_endpoint::{FORMER_KEPT, keeps_it};
 use redial_core::subscription::{self, Decision, Permit, Renewal, Rival, SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    Endowed, Erased, Found, PortError, Renewed, SubscriptionBook, SubscriptionWalk, WalkProgress, Walked,
-    WalkedPage,
+    Endowed, Erased, Found, PortError, Renewed, Replaced, Replacements, SubscriptionBook, SubscriptionWalk,
+    WalkProgress, Walked, WalkedPage,
 };
 
 use super::{Memory, State};
@@ -104,6 +104,19 @@ impl SubscriptionWalk for Memory {
     }
 }
 
+impl Replacements for Memory {
+    async fn replaced(&self) -> Result<Vec<Replaced>, PortError> {
+        self.effect("replaced", |state| state.replaced.iter().take(WALKED_AT_A_TIME).cloned().collect()).await
+    }
+
+    async fn announced(&self, replaced: &Replaced) -> Result<(), PortError> {
+        self.effect("announced", |state| {
+            state.replaced.remove(replaced);
+        })
+        .await
+    }
+}
+
 impl SubscriptionBook for Memory {
     async fn renew(
         &self,
@@ -128,7 +141,8 @@ impl SubscriptionBook for Memory {
             if let Some(Rival::Stored(rival)) = rival {
                 state.subscriptions.remove(&rival.key);
                 state.unclaimed.remove(&rival.key);
-                state.tombstones.insert(rival.key, (None, now));
+                state.tombstones.insert(rival.key.clone(), (None, now));
+                state.replaced.insert(Replaced { key: rival.key, at: now });
             }
             // Where it led before, if that was elsewhere, is remembered.
             leaves(state, &renewal.key, now);

@@ -220,6 +220,7 @@ impl HttpApi for Memory {
     type Ledger = Self;
     type Outbox = Self;
     type Subscriptions = Self;
+    type ErasureRequests = Self;
     type PublicKeys = Self;
     type Quotas = Self;
     type Acks = Self;
@@ -245,6 +246,9 @@ impl HttpApi for Memory {
         self
     }
     fn subscriptions(&self) -> &Self {
+        self
+    }
+    fn erasure_requests(&self) -> &Self {
         self
     }
     fn public_keys(&self) -> &Self {

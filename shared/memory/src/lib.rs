@@ -8,6 +8,7 @@ mod audiences;
 mod book;
 mod effects;
 mod entries;
+mod erasures;
 mod expiry;
 mod http_api;
 mod items;
@@ -38,6 +39,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use redial_core::access::TokenKeys;
 use redial_core::endpoint::{HashKeys, PushHosts};
+use redial_core::erasure::LONGEST_INVOCATION;
 use redial_core::route::WaitSettings;
 use redial_core::strip::StripFields;
 use redial_core::subscription::{SpikeGuard, Suspects, suspicion};
@@ -85,6 +87,8 @@ impl cleanup::Ports for Memory {
     type Parking = Self;
     type WaitRegistry = Self;
     type DeadLetters = Self;
+    type ErasureRequests = Self;
+    type Persons = Self;
 }
 
 /// Settings for which `https://push.example` is a push service.
@@ -114,6 +118,7 @@ pub fn cleanup_settings() -> cleanup::Settings {
         switched_off_after: SWITCHED_OFF_AFTER,
         suspect_apart: suspicion::APART,
         late_after: cleanup::LATE_AFTER,
+        longest_invocation: LONGEST_INVOCATION,
         stale_after: None,
         relay: cleanup::Relay::default(),
     }
@@ -188,6 +193,8 @@ impl Memory {
             parking: memory(),
             wait_registry: memory(),
             dead_letters: memory(),
+            erasure_requests: memory(),
+            persons: memory(),
         }
     }
 

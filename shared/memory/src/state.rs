@@ -9,7 +9,7 @@ use redial_core::ack::AckEvent;
 use redial_core::audience::{Bounds, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
-use redial_core::erasure::Subject;
+use redial_core::erasure::{Erasure, ErasureId, Subject};
 use redial_core::identity::{DeliveryId, DeliveryKey, SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Given, HeldBy, PastAttempt};
@@ -32,7 +32,7 @@ use redial_core::traceparent::{SpanId, Traceparent};
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
     Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
-    RegisteredLine, StoredOrigin, WalkProgress,
+    RegisteredLine, Replaced, StoredOrigin, WalkProgress,
 };
 
 use super::entries::Entries;
@@ -161,8 +161,13 @@ pub struct State {
     /// How many of a tenant's became suspect on a day.
     pub suspects: BTreeMap<(Tenant, i64), u64>,
     pub erased: BTreeSet<Subject>,
+    /// The erasures that tenants have requested: those that are pending, and those that are done.
+    pub erasures: BTreeMap<(Tenant, ErasureId), Erasure>,
+    pub erasures_done: BTreeMap<(Tenant, ErasureId), Erasure>,
     /// What is left of erased and of replaced ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (Option<EndpointHash>, Timestamp)>,
+    /// Replaced ones that are not announced yet.
+    pub replaced: BTreeSet<Replaced>,
     /// Who had an endpoint that no subscription has now, and until when that is remembered.
     pub former_holders: BTreeMap<(Tenant, String), (SubscriptionId, Timestamp)>,
     /// Subscriptions that a release stored which did not record whose their endpoints are.

@@ -1,13 +1,12 @@
 //! Stored subscriptions in memory.
 
-use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{self, Doubts, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    Erasures, PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+    PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
 use super::book::leaves;
@@ -102,13 +101,6 @@ impl Subscriptions for Memory {
                 && turn(state, &update, subscription::State::Active, subscription::State::Disabled)
         })
         .await
-    }
-}
-
-impl Erasures for Memory {
-    async fn erased(&self, subjects: Vec<Subject>) -> Vec<Result<bool, PortError>> {
-        assert_distinct(subjects.iter());
-        self.effect_on_each("erased", subjects, |state, subject| state.erased.contains(&subject)).await
     }
 }
 

@@ -2,21 +2,26 @@
 //! seen the mark may write is written before the search begins; every worker after that drops what is erased. The checkpoint is written
 //! after each page: a page that is searched again is cleared again.
 
-use std::{ops::ControlFlow, path::PathBuf, time::Duration};
+use std::{ops::ControlFlow, path::PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
 use redial_adapters::{
-    person_dynamo::{At, DynamoPersons, Page, Person},
+    person_dynamo::{DynamoPersons, Page},
     system::System,
 };
-use redial_core::{endpoint::EndpointHash, rate::Rate, time::Timestamp};
-use redial_engine::ports::Clock as _;
+use redial_core::{
+    endpoint::EndpointHash,
+    erasure::{At, Counts, Person, Searched, search_from},
+    rate::Rate,
+    time::Timestamp,
+};
+use redial_engine::ports::{Clock as _, ErasureMarks as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    counts::Counts,
+    counts::lines,
     subject::{SubjectArgs, persons},
 };
 use crate::{
@@ -26,12 +31,9 @@ use crate::{
     failure::Failure,
     resumable::{self, Ended, Work},
     rotation::longest_timeout,
-    stack::{OnStack, Target},
+    stack::OnStack,
     terminal::say,
 };
-
-/// How far a worker's clock may be ahead of this machine's.
-const MARGIN: Duration = Duration::from_secs(1);
 
 /// Erases everything that is kept about a subscription, or about messages with a ref
 ///
@@ -145,8 +147,10 @@ impl Erase {
             Some(at) => at,
             None => {
                 let longest = longest_timeout(&target).await?;
-                mark(&target, &person, System.now()).await?;
-                let at = System.now().plus(longest + MARGIN);
+                let now = System.now();
+                let marked = target.subscriptions_without_secrets().mark(&person, now, now).await;
+                marked.map_err(|error| failed(&error))?;
+                let at = search_from(System.now(), longest);
                 checkpoint.progress.search_from = Some(at);
                 checkpoint.write()?;
                 at
@@ -162,19 +166,6 @@ impl Erase {
     }
 }
 
-/// Marking twice is no error.
-async fn mark(target: &Target, person: &Person, at: Timestamp) -> Result<(), Failure> {
-    let book = target.subscriptions_without_secrets();
-    if let Some(key) = person.key() {
-        book.mark_erased(&key, at).await.map_err(|error| failed(&error))?;
-    }
-    if let Some(producer_ref) = &person.producer_ref {
-        let marked = book.mark_ref_erased(&person.tenant, producer_ref, at).await;
-        marked.map_err(|error| failed(&error))?;
-    }
-    Ok(())
-}
-
 fn failed(error: &redial_engine::ports::PortError) -> Failure {
     AwsError::of_port(error).failure("the erasure cannot be carried out")
 }
@@ -185,7 +176,7 @@ fn print(on: &OnStack, progress: &Erased, dry_run: bool) -> Result<(), Failure> 
             "dry_run": dry_run,
             "done": progress.at.is_none(),
             "read": progress.read,
-            "found": progress.found.to_json(),
+            "found": progress.found,
         })
     };
     let lines = || {
@@ -195,7 +186,7 @@ fn print(on: &OnStack, progress: &Erased, dry_run: bool) -> Result<(), Failure> 
             (false, true) => format!("{total} erased, of {} items", progress.read),
             (false, false) => format!("{total} erased so far, of {} items", progress.read),
         };
-        std::iter::once(first).chain(progress.found.lines()).collect()
+        std::iter::once(first).chain(lines(&progress.found)).collect()
     };
     on.print(json, lines)
 }
@@ -225,14 +216,13 @@ impl Work for Searching {
     }
 
     async fn apply(&mut self, page: Page, progress: &mut Erased, _: &ProgressBar) -> Ended {
-        for found in &page.found {
-            if self.removes {
-                self.store.remove(found).await.map_err(|error| failed(&error))?;
-            }
-            progress.found.add(found);
+        if self.removes {
+            self.store.remove_all(&page).await.map_err(|error| failed(&error))?;
         }
-        progress.read += page.read;
-        progress.at = page.next;
+        let Searched { found, read, next } = page.counted();
+        progress.found.extend(&found);
+        progress.read += read;
+        progress.at = next;
         Ok(ControlFlow::Continue(()))
     }
 }

@@ -1,11 +1,8 @@
 use clap::Args;
-use redial_adapters::person_dynamo::At;
+use redial_core::erasure::{At, Counts};
 use serde_json::json;
 
-use super::{
-    counts::Counts,
-    subject::{SubjectArgs, persons},
-};
+use super::subject::{SubjectArgs, persons};
 use crate::{
     aws_error::AwsError,
     failure::Failure,
@@ -52,7 +49,7 @@ impl Export {
                 let line =
                     json!({"table": found.place.label(), "kind": found.kind.label(), "item": found.shown});
                 print(&line.to_string())?;
-                counts.add(found);
+                counts.add(found.kind);
             }
             next = page.next;
         }

@@ -1,10 +1,8 @@
 use clap::Args;
-use redial_adapters::{
-    person_dynamo::{DynamoPersons, Person},
-    secrets::SecretsManager,
-};
+use redial_adapters::{person_dynamo::DynamoPersons, secrets::SecretsManager};
 use redial_core::{
     endpoint::HashKeys,
+    erasure::Person,
     identity::{SubscriptionId, Tenant},
     message::ProducerRef,
 };

@@ -235,8 +235,8 @@ pub(super) async fn a_person_who_was_erased_does_not_come_back(regions: &Regions
         renew(a, id, &a.browser(), at(50)).await;
     }
     regions.json(COPY);
-    b.subscriptions().await.mark_erased(&key("person"), at(60)).await.expect("marked");
-    a.subscriptions().await.mark_erased(&key("other"), at(60)).await.expect("marked");
+    b.subscriptions().await.mark_erased(&key("person"), at(60), at(60)).await.expect("marked");
+    a.subscriptions().await.mark_erased(&key("other"), at(60), at(60)).await.expect("marked");
     // A browser that renews in the other stack does not bring the person back.
     renew(a, "person", &a.browser(), at(70)).await;
     regions.json(COPY);

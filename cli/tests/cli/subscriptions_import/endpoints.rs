@@ -4,8 +4,8 @@ use futures_util::future::join_all;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Renewal, SameEndpoint, State, Subscription};
 use redial_engine::ports::{
-    Endowed, Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate,
-    SubscriptionWalk as _, Walked,
+    Endowed, Found, Renewed, Replaced, Replacements as _, SubscriptionBook as _, SubscriptionHealth as _,
+    SubscriptionUpdate, SubscriptionWalk as _, Walked,
 };
 
 use super::Harness;
@@ -61,6 +61,14 @@ pub(super) async fn an_endpoint_goes_to_the_id_that_submits_it_last(harness: &Ha
     let recipient = Recipient::WebPush(renewal("e4", "same", true, None).document.target);
     harness.store.put(&Subscription::new(key("e4"), recipient), later()).await.expect("it is stored");
     assert_eq!(harness.stored("e4").await.took_over_at, Some(later()));
+    // Each that was replaced is noted until it is announced.
+    let mut noted = harness.store.replaced().await.expect("it is answered");
+    noted.retain(|it| ["e1", "e2", "e3"].contains(&it.key.id.as_str()));
+    assert_eq!(noted, ["e1", "e2"].map(|id| Replaced { key: key(id), at: later() }));
+    for replaced in &noted {
+        harness.store.announced(replaced).await.expect("it is answered");
+        assert!(!harness.store.replaced().await.expect("it is answered").contains(replaced));
+    }
     // What e3 had before is free.
     let Renewed::New(free) = ask(harness, renewal("e5", "other", true, None), SameEndpoint::Refuse).await
     else {

@@ -4,6 +4,7 @@
 //! come the effects. So a rejected request has changed nothing.
 
 pub mod acks;
+pub mod erasures;
 pub mod listing;
 pub mod messages;
 pub mod subscriptions;

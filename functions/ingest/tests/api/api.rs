@@ -272,8 +272,8 @@ impl Api {
         let deliveries: BTreeMap<_, _> = state.ledger.iter().collect();
         let (stored, deleted) = (&state.subscriptions, &state.tombstones);
         format!(
-            "{deliveries:?} {stored:?} {deleted:?} {queued:?} {:?} {:?}",
-            state.acknowledged, state.access_keys
+            "{deliveries:?} {stored:?} {deleted:?} {queued:?} {:?} {:?} {:?} {:?}",
+            state.acknowledged, state.access_keys, state.erasures, state.erased
         )
     }
 

@@ -1,5 +1,6 @@
 //! Every route with every foreign credential: no tenant reads or writes another's data.
 
+use redial_core::erasure::Subject;
 use serde_json::json;
 
 use crate::api::{Api, bearer};
@@ -18,6 +19,15 @@ fn of_acme(api: &Api) -> Vec<String> {
     all.extend(subscriptions.map(|it| format!("{it:?}")));
     all.extend(queued.map(|it| it.body.clone()));
     all.extend(deleted.map(ToString::to_string));
+    all.extend(state.erasures.keys().filter(|(of, _)| is_acme(of.as_str())).map(|key| format!("{key:?}")));
+    let erased = state
+        .erased
+        .iter()
+        .filter(|it| matches!(it, Subject::Subscription(key) if is_acme(key.tenant.as_str())));
+    all.extend(erased.map(|subject| match subject {
+        Subject::Subscription(key) => format!("erased {key}"),
+        Subject::Ref(..) => "an erased ref".to_owned(),
+    }));
     all.extend(acknowledged.map(|(key, event)| format!("{key} {event:?}")));
     all.sort();
     all
@@ -31,9 +41,10 @@ fn a_foreign_key_reads_and_changes_nothing_of_acme() {
         let route = &routes(&api, "other", ID)[n];
         let answer = route.send(&api, &Api::other());
         let expected = match (route.method, route.pattern) {
-            ("GET", "/v1/messages/{id}") | ("GET" | "DELETE", "/v1/subscriptions/{id}") => 404,
+            ("GET", "/v1/messages/{id}" | "/v1/erasures/{id}") => 404,
+            ("GET" | "DELETE", "/v1/subscriptions/{id}") => 404,
             // The same id, of its own tenant's.
-            ("POST", "/v1/messages" | "/v1/acks") => 202,
+            ("POST", "/v1/messages" | "/v1/acks" | "/v1/erasures") => 202,
             ("PUT" | "POST", _) => 201,
             _ => 200,
         };

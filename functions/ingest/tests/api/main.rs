@@ -4,6 +4,7 @@ mod acks;
 mod api;
 mod cors;
 mod crashes;
+mod erasures;
 mod foreign;
 mod fuzz;
 mod messages;

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use boon::{Compiler, Schemas};
 use ingest::problem::{Kind, Problem};
 use ingest::router;
+use redial_core::erasure::ErasureId;
 use redial_engine::http_api::openapi;
 use redial_memory::Memory;
 use serde_json::{Map, Value, json};
 
-use crate::api::{Answer, Api, bearer, document, key};
+use crate::api::{Answer, Api, bearer, document, id, key, tenant};
 use crate::routes::routes;
 
 /// The URI of the description for the validator.
@@ -211,6 +212,7 @@ fn responses_match_the_description() {
     let message = json!({"id": "m1", "to": {"subscription": "s1"}, "payload": 1});
     let conflict = json!({"id": "m1", "to": {"subscription": "s1"}, "payload": 2});
     let ack = json!({"token": api.ack_token("acme", "m1", 60), "event": "displayed"});
+    let erasure = ErasureId::of(&tenant("acme"), Some(&id("s1")), None);
     for (method, path, id, body) in [
         ("POST", "/v1/messages", "", message.clone()),
         ("POST", "/v1/messages", "", conflict.clone()),
@@ -228,6 +230,10 @@ fn responses_match_the_description() {
         ("DELETE", "/v1/subscriptions/{id}", "s2", Value::Null),
         ("GET", "/v1/subscriptions/{id}", "s2", Value::Null),
         ("POST", "/v1/subscription-tokens", "", json!({"tags": ["a"]})),
+        ("POST", "/v1/erasures", "", json!({"subscription": "s1"})),
+        ("POST", "/v1/erasures", "", json!({})),
+        ("GET", "/v1/erasures/{id}", erasure.as_str(), Value::Null),
+        ("GET", "/v1/erasures/{id}", "unknown", Value::Null),
         ("GET", "/v1/keys", "", Value::Null),
         ("GET", "/v1/health", "", Value::Null),
         ("POST", "/v1/acks", "", ack.clone()),

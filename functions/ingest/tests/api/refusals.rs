@@ -28,7 +28,7 @@ fn with_scope(scope: Scope) -> Vec<(&'static str, String)> {
     bearer(&key(20 + scope as u8).expose())
 }
 
-fn routes(api: &Api) -> [Route; 12] {
+fn routes(api: &Api) -> [Route; 14] {
     routes::routes(api, "acme", MARKER)
 }
 
@@ -176,7 +176,12 @@ fn malformed() -> Vec<String> {
 #[test]
 fn a_malformed_body_gets_422_with_fields_and_no_values() {
     unchanged_by(Route::has_body, |api, route| {
+        let of_a_person = json!({"subscription": MARKER}).to_string();
         for body in malformed() {
+            // To erase, an id is enough.
+            if route.pattern == "/v1/erasures" && body == of_a_person {
+                continue;
+            }
             let answer = call(api, route, &Api::acme(), &body);
             match (answer.status, route.pattern) {
                 // Some of them are valid requests for a token.

@@ -2,20 +2,28 @@
 
 use ingest::router;
 use redial_core::access::Scope;
+use redial_core::erasure::{Erasure, ErasureId};
+use redial_core::time::Timestamp;
 use redial_memory::Memory;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, Headers, document};
+use crate::api::{Answer, Api, Headers, NOW, document, id, tenant};
 
-/// The subscription and the message that [`furnished`] stores.
+/// The subscription, the message and the erasure that [`furnished`] stores.
 pub(crate) const ID: &str = "x1";
 
-/// The API with a subscription and a message of acme's.
+/// The API with a subscription, a message and an erasure of acme's.
 pub(crate) fn furnished() -> Api {
     let api = Api::new();
     assert_eq!(api.put(&format!("/v1/subscriptions/{ID}"), &document("acme-s-endpoint")).status, 201);
     let message = json!({"id": ID, "to": {"subscription": ID}, "payload": "of acme"});
     assert_eq!(api.post("/v1/messages", &message).status, 202);
+    let of = tenant("acme");
+    let erasure = Erasure {
+        id: ErasureId::parse(ID).expect("an id"),
+        ..Erasure::new(of.clone(), Some(id("gone")), None, Timestamp::from_secs(NOW))
+    };
+    api.memory.state().erasures.insert((of, erasure.id.clone()), erasure);
     api
 }
 
@@ -55,7 +63,7 @@ impl Route {
 }
 
 /// Every route; bodies have `text` in every text. Acknowledges a message of `tenant`.
-pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 12] {
+pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 14] {
     let message = json!({"id": text, "to": {"subscription": text}, "payload": text, "ref": text});
     let mut subscription = document(text);
     subscription["consent"]["prompt_version"] = text.into();
@@ -71,6 +79,8 @@ pub(crate) fn routes(api: &Api, tenant: &str, text: &str) -> [Route; 12] {
             ("GET", "/v1/subscriptions/{id}") => (&[Scope::Read, Scope::Subscribe], Value::Null),
             ("DELETE", "/v1/subscriptions/{id}") => (&[Scope::Subscribe], Value::Null),
             ("POST", "/v1/subscription-tokens") => (&[Scope::Subscribe], json!({"subscription": text})),
+            ("POST", "/v1/erasures") => (&[Scope::Subscribe], json!({"subscription": text})),
+            ("GET", "/v1/erasures/{id}") => (&[Scope::Read], Value::Null),
             ("POST", "/v1/acks") => (&[], ack.clone()),
             ("GET", "/v1/keys" | "/v1/health") => (&[], Value::Null),
             _ => panic!("{method} {pattern} is not in this table"),

@@ -7,6 +7,7 @@ mod tests;
 use std::time::Duration;
 
 use redial_core::endpoint::{Origin, PushHosts};
+use redial_core::erasure::LONGEST_INVOCATION;
 use redial_core::quota;
 use redial_core::rate::Rate;
 use redial_core::route::{SQS_MAX_DELAY_SECONDS, WaitSettings};
@@ -106,6 +107,8 @@ pub struct CleanupConfig {
     pub suspect_apart: Duration,
     /// For how long nothing may be heard of a browser's subscription before it is removed; `None` for any time.
     pub stale_after: Option<Duration>,
+    /// How long after the mark of an erasure a worker may be at work that has not seen it.
+    pub longest_invocation: Duration,
     /// The producers' queue of events, where events are relayed to it.
     pub producers_events: Option<QueueArn>,
     /// The ARN of the bus that events are relayed to.
@@ -191,6 +194,7 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
             switched_off_after: read.switched_off_after(),
             suspect_apart: read.seconds("SUSPECT_APART_SECONDS", suspicion::APART, 1, 86_400),
             stale_after: read.stale_after(),
+            longest_invocation: read.seconds("LONGEST_INVOCATION_SECONDS", LONGEST_INVOCATION, 0, 900),
             producers_events: read.queue_arn("PRODUCERS_EVENTS_QUEUE_ARN"),
             event_bus: read.event_bus(),
             callbacks: read.switch("CALLBACKS", false),

@@ -1,69 +1,24 @@
 //! Everything that the tables hold about a person: about a subscription, or about deliveries whose messages have a `ref`.
 //!
 //! No key leads from a person to what is kept of it, because no success pays for one. So every table is read whole, a page at a time, and
-//! each item is judged by itself (`matching`). What follows from a body, the entry of its delivery, is found by its key.
+//! each item is judged by itself ([`redial_core::erasure::Person`]). What follows from a body, the entry of its delivery, is found by its key.
 //!
 //! | file | concept |
 //! |---|---|
-//! | `matching` | whether an item, or a body in it, is about the person |
 //! | `items` | items as JSON, and bodies that are stored in parts |
 //! | `tables` | of each table what is looked at, and what is removed with it |
 
 mod items;
-mod matching;
 mod tables;
 
 use aws_sdk_dynamodb::Client;
-use redial_engine::ports::PortError;
+use redial_core::erasure::{At, Counts, Kind, Person, Place, Searched};
+use redial_engine::ports::{PersonSearch, PortError};
 use serde_json::Value;
-
-pub use self::matching::Person;
 
 use crate::config::Tables;
 use crate::table::attributes::{Item, Read as _, key};
 use crate::table::{Table, scan_page};
-
-redial_core::labels! {
-    /// A table, in the order in which they are read.
-    pub enum Place {
-        Subscriptions = "subscriptions",
-        Deliveries = "deliveries",
-        DeadLetters = "dead_letters",
-        Parked = "parked",
-        Audiences = "audiences",
-        Control = "control",
-    }
-}
-
-redial_core::labels! {
-    /// What was found.
-    pub enum Kind {
-        Subscription = "subscription",
-        /// What a deletion or an erasure leaves: kept for half a year.
-        Tombstone = "tombstone",
-        Delivery = "delivery",
-        Acknowledgements = "acknowledgements",
-        DeadLetter = "dead_letter",
-        Parked = "parked_message",
-        Tag = "tag",
-        /// A message to an audience with the `ref`: the `ref` alone is removed.
-        AudienceMessage = "audience_message",
-        /// The id of the subscription in the list of those whom a message to an audience was sent to.
-        Recipient = "recipient",
-        /// That it had an endpoint, by a digest: so that no one who has the endpoint next gets a message to an audience twice.
-        HeldEndpoint = "held_endpoint",
-        Pruning = "pruning",
-        /// What protects its receiver.
-        Protection = "protection",
-    }
-}
-
-impl Kind {
-    /// Whether an erasure removes it. A list of recipients is needed until its message is forgotten: places in it are names.
-    pub const fn is_removed(self) -> bool {
-        !matches!(self, Self::Tombstone | Self::Recipient | Self::HeldEndpoint)
-    }
-}
 
 /// Something that is kept about the person.
 #[derive(Clone, Debug)]
@@ -84,28 +39,6 @@ enum Change {
     Put(Item),
 }
 
-/// Where a search goes on: a table, and the key of the last item that was read.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub struct At {
-    place: String,
-    after: Option<(String, Option<String>)>,
-}
-
-impl At {
-    pub fn start() -> Self {
-        Self::of(Place::Subscriptions)
-    }
-
-    fn of(place: Place) -> Self {
-        Self { place: place.label().to_owned(), after: None }
-    }
-
-    /// `None` if another version wrote it.
-    pub fn place(&self) -> Option<Place> {
-        Place::from_label(&self.place)
-    }
-}
-
 /// A page of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
@@ -114,6 +47,15 @@ pub struct Page {
     pub read: u64,
     /// Where to go on; `None` at the end.
     pub next: Option<At>,
+}
+
+impl Page {
+    /// What was found, counted.
+    pub fn counted(self) -> Searched {
+        let mut counts = Counts::default();
+        self.found.iter().for_each(|found| counts.add(found.kind));
+        Searched { found: counts, read: self.read, next: self.next }
+    }
 }
 
 /// The tables of a stack, searched for a person.
@@ -148,7 +90,7 @@ impl DynamoPersons {
     /// The next page of a search, of so many items at most.
     pub async fn page(&self, person: &Person, at: &At, limit: u16) -> Result<Page, PortError> {
         let Some(place) = at.place() else { return Ok(Page::default()) };
-        let after = at.after.as_ref().map(|(pk, sk)| match sk {
+        let after = at.key().map(|(pk, sk)| match sk {
             Some(sk) => key(pk, sk),
             None => crate::table::attributes::item([("pk", crate::table::attributes::s(pk))]),
         });
@@ -162,16 +104,23 @@ impl DynamoPersons {
         page.next = match read.last_evaluated_key {
             Some(last) => {
                 let pk = last.text("pk").unwrap_or_default().to_owned();
-                let after = Some((pk, last.text("sk").map(str::to_owned)));
-                Some(At { after, ..At::of(place) })
+                let after = (pk, last.text("sk").map(str::to_owned));
+                Some(At::after(place, after))
             }
             None => Place::ALL.get(place as usize + 1).copied().map(At::of),
         };
         Ok(page)
     }
 
-    /// Removes what was found, where an erasure removes it. Removing it twice is no error.
-    pub async fn remove(&self, found: &Found) -> Result<(), PortError> {
+    /// Removes what was found on a page, where an erasure removes it. Removing it twice is no error.
+    pub async fn remove_all(&self, page: &Page) -> Result<(), PortError> {
+        for found in &page.found {
+            self.remove(found).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, found: &Found) -> Result<(), PortError> {
         let table = self.table(found.place);
         match &found.change {
             Change::Delete(keys) => table.delete_all(keys.clone()).await,
@@ -182,5 +131,13 @@ impl DynamoPersons {
                 table.update_if(key.clone(), expression, "attribute_exists(pk)", values).await.map(|_| ())
             }
         }
+    }
+}
+
+impl PersonSearch for DynamoPersons {
+    async fn erase_page(&self, person: &Person, at: &At, most: u16) -> Result<Searched, PortError> {
+        let page = self.page(person, at, most).await?;
+        self.remove_all(&page).await?;
+        Ok(page.counted())
     }
 }

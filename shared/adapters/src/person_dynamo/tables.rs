@@ -1,6 +1,7 @@
 //! Of each table: which items are about a person, and what goes with them.
 
 use redial_core::audience::RunKey;
+use redial_core::erasure::{Kind, Person, Place};
 use redial_core::identity::{DeliveryId, DeliveryKey, RunId};
 use redial_core::message::ProducerRef;
 use redial_core::page::PageKey;
@@ -9,10 +10,10 @@ use redial_engine::ports::PortError;
 use serde_json::Value;
 
 use super::items::to_json;
-use super::{Change, DynamoPersons, Found, Kind, Person, Place};
+use super::{Change, DynamoPersons, Found};
 use crate::acks_dynamo;
 use crate::retries::Patience;
-use crate::subscriptions_dynamo::HOLDER;
+use crate::subscriptions_dynamo::{HOLDER, REPLACED};
 use crate::table::all;
 use crate::table::attributes::{Item, Read as _, item, key, s};
 
@@ -244,13 +245,15 @@ fn delivery(person: &Person, found: &Item) -> Option<Found> {
 fn control(person: &Person, found: &Item) -> Option<Found> {
     let (pk, sk) = (found.text("pk")?, found.text("sk")?);
     let is_candidate = pk.starts_with("prune#") && person.key().is_some_and(|key| sk == key.to_string());
-    let kind = if is_candidate { Kind::Pruning } else { Kind::Protection };
+    let is_replaced = pk == REPLACED && person.key().is_some_and(|key| sk.starts_with(&format!("{key}#")));
+    let kind = if is_candidate || is_replaced { Kind::Pruning } else { Kind::Protection };
     // Of its own limit, and of the turns of those that found it empty: parts of it follow.
     let is_bucket = person.key().is_some_and(|key| {
         pk.starts_with("bucket#")
             && (pk.contains(&format!("#endpoint#{key}#")) || pk.ends_with(&format!("#endpoint#{key}")))
     });
-    let is_about = is_candidate || is_bucket || person.is_in_key(Some(pk)) || person.is_in_key(Some(sk));
+    let is_about =
+        is_candidate || is_replaced || is_bucket || person.is_in_key(Some(pk)) || person.is_in_key(Some(sk));
     is_about.then(|| Found {
         place: Place::Control,
         kind,

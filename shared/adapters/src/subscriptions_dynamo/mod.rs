@@ -14,6 +14,7 @@
 //! | `erasures` | marks of what was erased |
 //! | `health` | the outcomes of attempts, and how cleanup acts on them |
 //! | `listing` | a tenant's subscriptions, for operators |
+//! | `replaced` | notes of those that another one replaced, until they are announced |
 //! | `replica` | taking over what another stack has |
 
 mod book;
@@ -22,11 +23,13 @@ mod health;
 mod holder;
 mod item;
 mod listing;
+mod replaced;
 mod replica;
 mod transaction;
 mod walk;
 
 pub(crate) use self::holder::HOLDER;
+pub(crate) use self::replaced::REPLACED;
 
 pub use self::book::{Deleted, Stored};
 pub use self::listing::{Page, Scope};

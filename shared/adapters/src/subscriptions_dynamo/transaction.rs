@@ -130,6 +130,10 @@ impl DynamoSubscriptions {
             }
             if let Some((item, other)) = holder.stored().filter(|_| is_new) {
                 writes.extend(self.ends(item, &other.key, ends, now));
+                // A copy follows from what the other stack has announced.
+                if *ends == Ends::Replaced && !is_copy {
+                    writes.push(self.notes_replaced(&other.key, now));
+                }
                 steps.push((&other.key, if *ends == Ends::Replaced { -1 } else { 0 }));
             }
         }

@@ -1,12 +1,14 @@
 //! What happens after a delivery has ended: dead letters are described, endpoints are verified and removed, waits that
-//! were forgotten are ended, expired bodies are deleted, events are relayed.
+//! were forgotten are ended, expired bodies are deleted, events are relayed, persons are erased.
 //!
 //! Everything here may run twice, and late: each step is idempotent by its key, and no delivery waits for it.
 
+mod erasures;
 mod quarantine;
 mod recorded;
 mod references;
 mod relay;
+mod replaced;
 mod sweep;
 mod walk;
 mod worker;
@@ -67,10 +69,12 @@ impl<P: Ports> Worker<P> {
             Sweep::Waits => self.sweep_waits(deadline).await?,
             Sweep::Prune => {
                 let mut swept = self.prune(deadline).await?;
+                self.announce_replaced(deadline, &mut swept).await?;
                 self.walk(deadline, &mut swept).await?;
                 swept
             }
             Sweep::Bodies => self.sweep_bodies(deadline).await?,
+            Sweep::Erasures => self.sweep_erasures(deadline).await?,
         };
         self.telemetry.count(Metric::WaitsSwept, u64::from(swept.released));
         self.telemetry.count(Metric::Pruned, u64::from(swept.pruned));

@@ -26,10 +26,12 @@ const BODIES_AT_A_TIME: u32 = 100;
 pub enum Sweep {
     /// Releases buckets of waits that are late and hold messages, looks after the lines of origins, and forgets empty ones.
     Waits,
-    /// Removes endpoints that are gone, or puts them in quarantine where they are unusually many.
+    /// Removes endpoints that are gone, or puts them in quarantine where they are unusually many; announces what was replaced.
     Prune,
     /// Deletes dead letters' bodies whose time is over.
     Bodies,
+    /// Goes on with the erasures that tenants have requested.
+    Erasures,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
@@ -42,7 +44,11 @@ pub struct Swept {
     pub expired: u32,
     pub stale: u32,
     pub replaced: u32,
+    /// Subscriptions that others have replaced before, and that were announced now.
+    pub announced: u32,
     pub bodies: u32,
+    /// Erasures that are done.
+    pub erased: u32,
 }
 
 /// A subscription is young for so long.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::ports::{
-    Audiences, Callbacks, Clock, DeadLetterBodies, DeadLetterStore, Erasures, EventBus, Ledger, LedgerReader,
-    LineRegistry, Outbox, Parking, Policies, PortError, SubscriptionHealth, SubscriptionWalk, Telemetry,
-    WaitRegistry,
+    Audiences, Callbacks, Clock, DeadLetterBodies, DeadLetterStore, ErasureMarks, ErasureRequests, Erasures,
+    EventBus, Ledger, LedgerReader, LineRegistry, Outbox, Parking, PersonSearch, Policies, PortError,
+    Replacements, SubscriptionHealth, SubscriptionWalk, Telemetry, WaitRegistry,
 };
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
@@ -30,6 +30,8 @@ pub struct Settings {
     pub stale_after: Option<Duration>,
     /// How late a bucket of waits may be before the sweep releases it.
     pub late_after: Duration,
+    /// How long after the mark of an erasure a worker may be at work that has not seen it.
+    pub longest_invocation: Duration,
     pub relay: Relay,
 }
 
@@ -62,11 +64,13 @@ pub trait Ports {
     type Callbacks: Callbacks;
     type Ledger: Ledger + LedgerReader;
     type Policies: Policies;
-    type Subscriptions: SubscriptionHealth + SubscriptionWalk + Erasures;
+    type Subscriptions: SubscriptionHealth + SubscriptionWalk + Replacements + Erasures + ErasureMarks;
     type Audiences: Audiences;
     type Parking: Parking;
     type WaitRegistry: WaitRegistry + LineRegistry;
     type DeadLetters: DeadLetterBodies + DeadLetterStore;
+    type ErasureRequests: ErasureRequests;
+    type Persons: PersonSearch;
 }
 
 /// A worker of cleanup: its settings, and an adapter for each port.
@@ -85,6 +89,8 @@ pub struct Worker<P: Ports> {
     pub parking: P::Parking,
     pub wait_registry: P::WaitRegistry,
     pub dead_letters: P::DeadLetters,
+    pub erasure_requests: P::ErasureRequests,
+    pub persons: P::Persons,
 }
 
 impl<P: Ports> Worker<P> {

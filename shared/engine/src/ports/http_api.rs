@@ -1,7 +1,8 @@
 //! The ports of the HTTP API.
 
 use super::{
-    Answer, Answers, Clock, Outbox, Pages, Protection, Quotas, Randomness, SubscriptionBook, Telemetry,
+    Answer, Answers, Clock, ErasureMarks, ErasureRequests, Outbox, Pages, Protection, Quotas, Randomness,
+    SubscriptionBook, Telemetry,
 };
 use redial_core::access::{ApiKeyId, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
@@ -135,7 +136,8 @@ pub trait HttpApi: Send + Sync {
     type Protection: Protection;
     type Ledger: Deliveries;
     type Outbox: Outbox;
-    type Subscriptions: SubscriptionBook;
+    type Subscriptions: SubscriptionBook + ErasureMarks;
+    type ErasureRequests: ErasureRequests;
     type PublicKeys: PublicKeys;
     type Quotas: Quotas;
     type Acks: Acks;
@@ -150,6 +152,7 @@ pub trait HttpApi: Send + Sync {
     fn ledger(&self) -> &Self::Ledger;
     fn outbox(&self) -> &Self::Outbox;
     fn subscriptions(&self) -> &Self::Subscriptions;
+    fn erasure_requests(&self) -> &Self::ErasureRequests;
     fn public_keys(&self) -> &Self::PublicKeys;
     fn quotas(&self) -> &Self::Quotas;
     fn acks(&self) -> &Self::Acks;

@@ -6,6 +6,7 @@
 mod audiences;
 mod callbacks;
 mod dead_letters;
+mod erasures;
 mod event_bus;
 mod http_api;
 mod ledger;
@@ -21,6 +22,7 @@ mod waits;
 pub use audiences::{Audiences, OnPage, PageClaim, PageLease, Pages};
 pub use callbacks::Callbacks;
 pub use dead_letters::{DeadLetterBodies, DeadLetterStore};
+pub use erasures::{ErasureMarks, ErasureRequests, Erasures, PersonSearch};
 pub use event_bus::EventBus;
 pub use http_api::{
     AccessKeys, Acknowledged, Acks, Deliveries, DeliveryRecord, HttpApi, Inserted, Listed, NewDelivery,
@@ -33,8 +35,9 @@ pub use protection::{Allowed, Limited, Protection, StoredOrigin};
 pub use quotas::{Added, Quotas, Usage};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
-    Endowed, Erased, Erasures, Found, PruneCandidate, Renewed, SubscriptionBook, SubscriptionHealth,
-    SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress, Walked, WalkedPage,
+    Endowed, Erased, Found, PruneCandidate, Renewed, Replaced, Replacements, SubscriptionBook,
+    SubscriptionHealth, SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress, Walked,
+    WalkedPage,
 };
 pub use telemetry::{
     AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, HoldsBack, PageEvent, QuarantineEvent, SentByPage,

@@ -2,7 +2,6 @@
 
 use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
-use redial_core::erasure::Subject;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{Doubts, Permit, Renewal, SameEndpoint, State, Subscription};
@@ -39,12 +38,6 @@ pub trait Subscriptions: Send + Sync {
     /// Gives up the webhook receivers that are active and have failed since the same time as in these healths. Answers of each
     /// whether this call switched it off. Keys are distinct.
     fn give_up(&self, updates: Vec<(SubscriptionUpdate, Health)>) -> impl Answers<bool>;
-}
-
-/// Knows what was erased.
-pub trait Erasures: Send + Sync {
-    /// Of each of these whether it was erased and has not been stored again, read consistently. Subjects are distinct.
-    fn erased(&self, subjects: Vec<Subject>) -> impl Answers<bool>;
 }
 
 /// An endpoint that is gone, watched until its window is over.
@@ -102,6 +95,22 @@ pub trait SubscriptionHealth: Send + Sync {
 
     /// Notes that every candidate of a window is decided.
     fn close_window(&self, window: i64) -> impl Answer<()>;
+}
+
+/// A subscription that another one with its endpoint has replaced, until that is announced.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Replaced {
+    pub key: SubscriptionKey,
+    pub at: Timestamp,
+}
+
+/// Knows which subscriptions were replaced and are not announced yet: it is noted with the replacement, or neither is.
+pub trait Replacements: Send + Sync {
+    /// Some of them.
+    fn replaced(&self) -> impl Answer<Vec<Replaced>>;
+
+    /// Notes that this one is announced.
+    fn announced(&self, replaced: &Replaced) -> impl Answer<()>;
 }
 
 /// A subscription as a walk over all of them finds it.

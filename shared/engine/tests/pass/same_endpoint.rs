@@ -9,8 +9,9 @@ use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::{Sweep, Swept};
 use redial_engine::ports::Renewed;
-use redial_memory::Death;
 use redial_memory::senders::answered;
+use redial_memory::{Death, PortErrorKind};
+use serde_json::json;
 
 use crate::audiences::{delivery, message, tags};
 use crate::harness::Harness;
@@ -209,4 +210,67 @@ fn of_two_that_an_earlier_release_stored_one_is_left() {
             break;
         }
     }
+}
+
+/// A harness in which `late` has got the endpoint of `early`, five minutes ago.
+fn with_replaced() -> Harness {
+    let harness = with_two(false);
+    harness.state().has_events = true;
+    let at = harness.now();
+    harness.hand_in("late", "early", false);
+    assert_eq!(harness.state().replaced.iter().map(|it| it.at).collect::<Vec<_>>(), [at]);
+    assert!(harness.queued().is_empty(), "the response waits for no queue");
+    harness.memory.pass(Duration::from_secs(300));
+    harness
+}
+
+#[test]
+fn what_was_replaced_is_announced_once_by_the_next_sweep() {
+    let mut harness = with_replaced();
+    let at = harness.now().minus(Duration::from_secs(300)).to_rfc3339();
+    assert_eq!(harness.sweep(Sweep::Prune).announced, 1);
+    assert_eq!(harness.sweep(Sweep::Prune).announced, 0);
+    assert_eq!(announced(&mut harness), [("pruned".to_owned(), "endpoint_replaced".to_owned())]);
+    let event = &harness.events[0];
+    // With the time of the replacement: once more would be the same event.
+    assert_eq!((&event["subscription"], &event["at"]), (&json!("early"), &json!(at)));
+}
+
+#[test]
+fn what_was_replaced_is_announced_though_the_sweep_dies_at_any_moment() {
+    for effect in 1.. {
+        let mut harness = with_replaced();
+        harness.will_die(Death::After(effect));
+        harness.sweep(Sweep::Prune);
+        let died = harness.state().death.is_none();
+        harness.memory.revive();
+        harness.sweep(Sweep::Prune);
+        let events = announced(&mut harness);
+        let replaced = ("pruned".to_owned(), "endpoint_replaced".to_owned());
+        assert!(!events.is_empty() && events.iter().all(|event| *event == replaced), "{effect}: {events:?}");
+        let first = &harness.events[0];
+        assert!(harness.events.iter().all(|event| event == first), "{effect}: repetitions are the same");
+        assert!(harness.state().replaced.is_empty(), "{effect}");
+        if !died {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_replacement_waits_while_the_queue_of_events_is_out() {
+    let mut harness = with_replaced();
+    harness.memory.fail("send", 1, PortErrorKind::Broken);
+    harness.sweep(Sweep::Prune);
+    assert_eq!(harness.state().replaced.len(), 1);
+    assert_eq!(harness.sweep(Sweep::Prune).announced, 1);
+    assert_eq!(announced(&mut harness).len(), 1);
+}
+
+#[test]
+fn without_a_queue_of_events_nothing_is_kept_of_a_replacement() {
+    let mut harness = with_replaced();
+    harness.state().has_events = false;
+    assert_eq!(harness.sweep(Sweep::Prune), Swept::default());
+    assert!(harness.state().replaced.is_empty());
 }

@@ -402,6 +402,7 @@ mod tests {
             of("shop-CleanupFunction"),
             [
                 schedule(Some("rate(1 hour)"), json!({"sweep": "bodies"})),
+                schedule(Some("rate(5 minutes)"), json!({"sweep": "erasures"})),
                 schedule(Some("rate(5 minutes)"), json!({"sweep": "prune"})),
                 schedule(Some("rate(1 minute)"), json!({"sweep": "waits"})),
             ]

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
-use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
-use redial_core::message::ProducerRef;
 use serde_json::Value;
+
+use crate::endpoint::{Endpoint, EndpointHash, HashKeys};
+use crate::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use crate::message::ProducerRef;
 
 /// Whom a search is about: a subscription, or the messages with a `ref`, or both.
 #[derive(Clone)]
@@ -34,21 +35,21 @@ impl Person {
         Some(SubscriptionKey { tenant: self.tenant.clone(), id })
     }
 
-    pub(super) fn is_tenant(&self, text: Option<&str>) -> bool {
+    pub fn is_tenant(&self, text: Option<&str>) -> bool {
         text == Some(self.tenant.as_str())
     }
 
-    pub(super) fn is_subscription(&self, text: Option<&str>) -> bool {
+    pub fn is_subscription(&self, text: Option<&str>) -> bool {
         self.subscription.as_ref().is_some_and(|id| text == Some(id.as_str()))
     }
 
     /// Whether a hash is that of the endpoint.
-    pub(super) fn is_hash(&self, text: Option<&str>) -> bool {
+    pub fn is_hash(&self, text: Option<&str>) -> bool {
         text.and_then(EndpointHash::parse).is_some_and(|hash| self.hashes.contains(&hash))
     }
 
     /// Whether a key of `control` names the endpoint, as `…#<tenant>#<hash>…`.
-    pub(super) fn is_in_key(&self, text: Option<&str>) -> bool {
+    pub fn is_in_key(&self, text: Option<&str>) -> bool {
         let Some((_, rest)) = text.and_then(|text| text.split_once(&format!("#{}#hmac:", self.tenant)))
         else {
             return false;
@@ -57,13 +58,13 @@ impl Person {
         self.is_hash(Some(&format!("hmac:{hash}")))
     }
 
-    pub(super) fn has_ref(&self, body: &Value) -> bool {
+    pub fn has_ref(&self, body: &Value) -> bool {
         let text = body["ref"].as_str();
         text.is_some() && self.producer_ref.as_ref().map(ProducerRef::expose) == text
     }
 
     /// Whether a message, as it was stored, is about the person. One that is no message is, where it holds the id, the `ref` or the endpoint.
-    pub(super) fn is_in_body(&self, text: &str) -> bool {
+    pub fn is_in_body(&self, text: &str) -> bool {
         match serde_json::from_str::<Value>(text) {
             Ok(body) if body["tenant"].is_string() => {
                 self.is_tenant(body["tenant"].as_str()) && self.is_in_message(&body)

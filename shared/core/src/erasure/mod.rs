@@ -6,6 +6,20 @@
 //!
 //! The order is what keeps the promise: the mark first, then a pause as long as the longest invocation, and then the search. What a worker
 //! that has not seen the mark may write is written before the search begins.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `person` | whom a search is about, and whether something is about them |
+//! | `search` | what is found, where, and how far a search has come |
+//! | `request` | an erasure that a tenant has requested, until it is done |
+
+mod person;
+mod request;
+mod search;
+
+pub use self::person::Person;
+pub use self::request::{Erasure, ErasureId, ErasureState, MOST_PENDING};
+pub use self::search::{At, Counts, Kind, LONGEST_INVOCATION, Place, Searched, search_from};
 
 use std::fmt;
 use std::time::Duration;

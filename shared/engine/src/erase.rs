@@ -1,0 +1,102 @@
+//! Erasing a person on a tenant's request: the mark at once, and the search later, page by page.
+//!
+//! The request is stored first, with the endpoint, which is unknown once the subscription is gone. Then whom it is about is marked, and
+//! from then on nothing is sent to them. The HTTP API answers after that: a search takes longer than a request. The steps of the search are
+//! cleanup's. If the API's worker dies before it has noted the mark, cleanup marks; a page that is searched again is cleared again.
+//!
+//! The command line erases in the same order and with the same ports, and keeps its progress in a file.
+
+use std::time::Duration;
+
+use crate::ports::{ErasureMarks, ErasureRequests, Found, PersonSearch, PortError, SubscriptionBook};
+use redial_core::endpoint::HashKeys;
+use redial_core::erasure::{Erasure, MOST_PENDING};
+use redial_core::identity::SubscriptionKey;
+use redial_core::time::Timestamp;
+
+/// The items of a page.
+pub const PAGE: u16 = 500;
+
+/// Stores a request and marks whom it is about. The same request again, while it is pending, is the same erasure. `None`: nothing was stored,
+/// because [`MOST_PENDING`] of the tenant's are pending already.
+pub async fn request(
+    requests: &impl ErasureRequests,
+    subscriptions: &(impl SubscriptionBook + ErasureMarks),
+    keys: &HashKeys,
+    wanted: Erasure,
+    now: Timestamp,
+) -> Result<Option<Erasure>, PortError> {
+    let stored =
+        match requests.find(&wanted.tenant, &wanted.id).await?.filter(|found| found.done_at.is_none()) {
+            Some(pending) => pending,
+            None if requests.count_pending(&wanted.tenant).await? >= MOST_PENDING => {
+                return Ok(None);
+            }
+            None => {
+                let endpoint = match &wanted.subscription {
+                    Some(id) => {
+                        let key = SubscriptionKey { tenant: wanted.tenant.clone(), id: id.clone() };
+                        match subscriptions.find(&key).await? {
+                            Found::Stored(stored) => Some(stored.recipient.endpoint().clone()),
+                            Found::Deleted { .. } | Found::Unknown => None,
+                        }
+                    }
+                    None => None,
+                };
+                requests.begin(Erasure { endpoint, ..wanted }).await?
+            }
+        };
+    if stored.marked_at.is_some() {
+        return Ok(Some(stored));
+    }
+    // If another worker has marked it meanwhile, what that one has stored is found by the next request.
+    Ok(Some(mark(requests, subscriptions, keys, &stored, now).await?.unwrap_or(stored)))
+}
+
+/// Marks whom it is about, and notes that; `None` if another worker has changed it meanwhile.
+async fn mark(
+    requests: &impl ErasureRequests,
+    marks: &impl ErasureMarks,
+    keys: &HashKeys,
+    erasure: &Erasure,
+    now: Timestamp,
+) -> Result<Option<Erasure>, PortError> {
+    marks.mark(&erasure.person(keys), erasure.requested_at, now).await?;
+    let marked = erasure.marked(now);
+    Ok(requests.advance(erasure, &marked).await?.then_some(marked))
+}
+
+/// What came of a step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It goes on, or is done.
+    Made(Box<Erasure>),
+    /// Workers that have not seen the mark may still be at work.
+    Waits,
+    /// Another worker has changed it meanwhile, and goes on.
+    Anothers,
+}
+
+/// The next step of a pending erasure: its mark, or a page of its search.
+pub async fn step(
+    requests: &impl ErasureRequests,
+    marks: &impl ErasureMarks,
+    persons: &impl PersonSearch,
+    keys: &HashKeys,
+    longest_invocation: Duration,
+    erasure: &Erasure,
+    now: Timestamp,
+) -> Result<Step, PortError> {
+    let Some(search_from) = erasure.search_from(longest_invocation) else {
+        return Ok(mark(requests, marks, keys, erasure, now)
+            .await?
+            .map_or(Step::Anothers, |marked| Step::Made(Box::new(marked))));
+    };
+    if now < search_from {
+        return Ok(Step::Waits);
+    }
+    let Some(at) = &erasure.at else { return Ok(Step::Anothers) };
+    let page = persons.erase_page(&erasure.person(keys), at, PAGE).await?;
+    let after = erasure.searched(page, now);
+    Ok(if requests.advance(erasure, &after).await? { Step::Made(Box::new(after)) } else { Step::Anothers })
+}
