@@ -13,8 +13,8 @@ use crate::{
     arguments,
     failure::Failure,
     stack::{OnStack, Target, WORKERS_FOLLOW, variable},
-    table::{Column, Table},
-    terminal::say,
+    table::{Column, Narrow, Table},
+    terminal::{say, width},
 };
 
 subcommands! {
@@ -121,7 +121,9 @@ impl List {
         let json_of =
             |(tenant, to): &(Tenant, SubscriptionId)| json!({"tenant": tenant.as_str(), "to": to.as_str()});
         let row = |(tenant, to): &(Tenant, SubscriptionId)| [tenant.to_string(), to.to_string()];
-        let table = Table::new(["TENANT", "TO"].map(Column::text)).with(callbacks.iter().map(row));
+        let table = Table::new(["TENANT", "TO"].map(|it| Column::text(it).narrowed(0, Narrow::CutEnd)))
+            .within(width())
+            .with(callbacks.iter().map(row));
         self.on.print(
             || json!({"callbacks": callbacks.iter().map(json_of).collect::<Vec<_>>()}),
             || table.lines(),

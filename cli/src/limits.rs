@@ -11,8 +11,8 @@ use crate::{
     failure::Failure,
     quotas,
     stack::{OnStack, WORKERS_FOLLOW},
-    table::{Column, Table},
-    terminal::say,
+    table::{Column, Narrow, Table},
+    terminal::{say, width},
 };
 
 subcommands! {
@@ -122,7 +122,9 @@ impl List {
             let (of, name) = parts(limited);
             [of.to_owned(), name.to_owned(), rate.to_string()]
         };
-        let table = Table::new(["OF", "NAME", "RATE"].map(Column::text)).with(limits.iter().map(row));
+        let columns =
+            [Column::text("OF"), Column::text("NAME").narrowed(0, Narrow::CutEnd), Column::text("RATE")];
+        let table = Table::new(columns).within(width()).with(limits.iter().map(row));
         self.on.print(|| json!({"limits": limits.iter().map(json_of).collect::<Vec<_>>()}), || table.lines())
     }
 }

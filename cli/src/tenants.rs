@@ -12,8 +12,8 @@ use crate::{
     arguments,
     failure::Failure,
     stack::{OnStack, WORKERS_FOLLOW},
-    table::{Column, Table},
-    terminal::say,
+    table::{Column, Narrow, Table},
+    terminal::{say, width},
 };
 
 subcommands! {
@@ -160,7 +160,7 @@ impl List {
 
 fn table<'a>(tenants: impl Iterator<Item = (&'a Tenant, &'a Allowed)>) -> Table {
     let columns = [
-        Column::text("TENANT"),
+        Column::text("TENANT").narrowed(0, Narrow::CutEnd),
         Column::number("WEIGHT"),
         Column::number("CONCURRENCY"),
         Column::text("RATE"),
@@ -174,7 +174,7 @@ fn table<'a>(tenants: impl Iterator<Item = (&'a Tenant, &'a Allowed)>) -> Table 
             or_none(rate.map(|it| it.to_string())),
         ]
     };
-    Table::new(columns).with(tenants.map(row))
+    Table::new(columns).within(width()).with(tenants.map(row))
 }
 
 fn json_of(tenant: &Tenant, Allowed { rate, share }: &Allowed) -> Value {

@@ -1,4 +1,4 @@
-//! Cancelling on the deployed template: through the HTTP API and the command line, of what is scheduled, retried and not received yet.
+//! Cancelling on the deployed template: through the HTTP API, of what is scheduled, retried and not received yet.
 
 use redial_tests::{prelude::*, test_stack::set_env};
 use reqwest::Method;

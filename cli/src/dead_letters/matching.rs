@@ -17,7 +17,10 @@ use redial_engine::ports::PortError;
 use serde::{Deserialize, Serialize};
 
 use super::which::Filter;
-use crate::table::{Column, Table};
+use crate::{
+    table::{Column, Narrow, Table},
+    terminal::width,
+};
 
 /// Items to read at once from a partition of the index where all are needed.
 pub(super) const LARGE_PAGE: u16 = 250;
@@ -90,8 +93,9 @@ impl Tally {
     /// A table by tenant and reason; `ready` adds a column with the dead letters that would be sent.
     pub(super) fn lines(&self, ready: Option<&Self>) -> Vec<String> {
         let [tenant, reason] = ["TENANT", "REASON"].map(Column::text);
+        let tenant = tenant.narrowed(0, Narrow::CutEnd);
         let numbers = ["DEAD LETTERS", ready.map_or("", |_| "TO BE SENT")].map(Column::number);
-        let mut table = Table::new([tenant, reason].into_iter().chain(numbers));
+        let mut table = Table::new([tenant, reason].into_iter().chain(numbers)).within(width());
         for (tenant, reasons) in &self.0 {
             for (reason, number) in reasons {
                 let of =

@@ -46,7 +46,7 @@ fn warning(message: &Message, line: u64, now: Timestamp) -> Option<Warning> {
             .map(|it| format!("line {line}: {it}: {whose} will be a dead letter (payload_too_large)"))
     };
     match &message.to {
-        To::WebPush(_) => dead(message, "it").map(Warning::Certain),
+        To::WebPush(_) => dead(message, "it").map(Warning::TooLong),
         // Redial writes those itself.
         To::Callback(_) => None,
         To::Subscription(id) => {
@@ -56,7 +56,7 @@ fn warning(message: &Message, line: u64, now: Timestamp) -> Option<Warning> {
         // What is sealed is each recipient's own message, whose id is longer than most.
         To::Audience(_) => {
             let each = || dead(&message.as_long_as_a_recipient_s(true), "each recipient's");
-            dead(message, "it").or_else(each).map(Warning::Certain)
+            dead(message, "it").or_else(each).map(Warning::TooLong)
         }
         To::Webhook(endpoint) => may_not_be_posted_to(endpoint).then(|| Warning::UnlessAllowed {
             field: format!("line {line}: to.webhook.url"),
@@ -202,10 +202,10 @@ mod tests {
             };
             let is_open = to == S1;
             let found = match found.expect("too long") {
-                Warning::Certain(words) if !is_open => words,
+                Warning::TooLong(words) if !is_open => words,
                 Warning::IfBrowsers { words, key } if is_open && key.id.as_str() == "s1" => words,
                 other
-                @ (Warning::Certain(_) | Warning::IfBrowsers { .. } | Warning::UnlessAllowed { .. }) => {
+                @ (Warning::TooLong(_) | Warning::IfBrowsers { .. } | Warning::UnlessAllowed { .. }) => {
                     panic!("{other:?}")
                 }
             };

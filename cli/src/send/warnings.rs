@@ -8,22 +8,17 @@ use redial_core::{
 
 use redial_engine::ports::SubscriptionHealth as _;
 
-use crate::stack::{Target, egress_allow};
+use crate::stack::{self, Target, egress_allow};
 
 /// Why a message will fail, as far as that is known without the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Warning {
-    Certain(String),
+    /// It is too long for a push, unless the stack takes fields out of it.
+    TooLong(String),
     /// Only if the subscription is a browser's.
-    IfBrowsers {
-        words: String,
-        key: SubscriptionKey,
-    },
+    IfBrowsers { words: String, key: SubscriptionKey },
     /// Only if EgressAllow does not name the origin.
-    UnlessAllowed {
-        field: String,
-        origin: Origin,
-    },
+    UnlessAllowed { field: String, origin: Origin },
 }
 
 /// In words, without those that are not true of this stack. What it does not show is said with its condition.
@@ -37,12 +32,17 @@ pub(super) async fn of_stack(warnings: Vec<Warning>, target: &Target) -> Vec<Str
         true => browsers(&warnings, target).await,
         false => BTreeMap::new(),
     };
+    let is_too_long = is_about(|it| matches!(it, Warning::TooLong(_) | Warning::IfBrowsers { .. }));
+    let stripped = match is_too_long && strips_payloads(target).await {
+        true => ", unless it is short enough without the fields that StripPayloadFields of the stack names",
+        false => "",
+    };
     let words = |warning| match warning {
-        Warning::Certain(words) => Some(words),
+        Warning::TooLong(words) => Some(format!("{words}{stripped}")),
         Warning::IfBrowsers { words, key } => match browsers.get(&key) {
-            Some(true) => Some(words),
+            Some(true) => Some(format!("{words}{stripped}")),
             Some(false) => None,
-            None => Some(format!("{words} if the subscription is a browser's")),
+            None => Some(format!("{words} if the subscription is a browser's{stripped}")),
         },
         Warning::UnlessAllowed { field, origin } => {
             let why = "only public addresses are allowed, on port 443";
@@ -67,6 +67,11 @@ pub(super) async fn of_stack(warnings: Vec<Warning>, target: &Target) -> Vec<Str
 async fn allowed(target: &Target) -> Option<Vec<Origin>> {
     let function = target.configuration(&target.dispatch).await.ok()?;
     egress_allow(&function)
+}
+
+/// Whether the stack takes fields out of payloads, as far as the caller may read that.
+async fn strips_payloads(target: &Target) -> bool {
+    target.configuration(&target.dispatch).await.is_ok_and(|function| stack::strips_payloads(&function))
 }
 
 /// Whether each subscription is a browser's, of those that are stored and can be read.

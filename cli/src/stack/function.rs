@@ -60,6 +60,11 @@ pub(crate) fn egress_allow(configuration: &Configuration) -> Option<Vec<Origin>>
     origins.map(str::trim).filter(|origin| !origin.is_empty()).map(Origin::parse).collect()
 }
 
+/// Whether pushes lose fields of their payloads before they are sealed.
+pub(crate) fn strips_payloads(configuration: &Configuration) -> bool {
+    !variable(configuration, "STRIP_PAYLOAD_FIELDS").unwrap_or_default().trim().is_empty()
+}
+
 pub(crate) fn timeout(configuration: &Configuration) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(configuration.timeout?).ok()?))
 }

@@ -300,7 +300,7 @@ async fn an_erasure_over_the_api_leaves_nothing_of_a_person() {
             .await;
         let found = done["found"].as_object().expect("counts");
         let expected = usize::from(*key != &other);
-        assert!(done["read"].as_u64() > Some(10) && found.len() >= expected, "{done}");
+        assert!(done.get("read").is_none() && found.len() >= expected, "{done}");
         assert!(*key != &other || found.keys().all(|kind| kind == "tombstone"), "{done}");
         // Not with another tenant's key.
         let stranger = if *key == &own { &other } else { &own };

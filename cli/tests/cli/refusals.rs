@@ -91,7 +91,7 @@ const WITHOUT_A_STACK: &str = "
     simulate: --rate fast | --rate 0/s | --capacity 1.5/s => 2000/s, 120/min
     simulate: --outage 5 => 1m..2m30s
     simulate: --outage 35..5 => START before END
-    simulate: --policy web_push => no policy is named web_push: expected one of
+    simulate: --policy web_push => no policy is named web_push (did you mean web-push?): expected one of
     simulate: --policy ./nowhere.json => ./nowhere.json cannot be read
     simulate: --jitter some => additive=FRACTION
     simulate: --messages 0 => --messages

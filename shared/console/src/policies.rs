@@ -7,6 +7,7 @@ use redial_core::{
     delivery_options::Class,
     policy::{Backoff, Jitter, Policy, WaitFactor, catalogue, parse},
     shape::ShapeError,
+    slip::meant,
     time::Ttl,
 };
 
@@ -41,7 +42,8 @@ pub fn named_or_file(given: &str) -> Result<Policy, Failure> {
     named.map(|policy| Policy::clone(policy)).ok_or_else(|| {
         let names: Vec<_> = catalogue::packaged().names().collect();
         let expected = format!("one of {}, or a file such as ./mine.json", names.join(", "));
-        Failure::input(format!("no policy is named {given}: expected {expected}"))
+        let meant = meant(given, names).map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
+        Failure::input(format!("no policy is named {given}{meant}: expected {expected}"))
     })
 }
 

@@ -60,6 +60,7 @@ pub mod route;
 pub mod setback;
 pub mod shape;
 pub mod share;
+pub mod slip;
 pub mod strip;
 pub mod subscription;
 pub mod tag;

@@ -1,4 +1,4 @@
-//! What `cargo demo` looks for before it builds.
+//! What `cargo demo` and `cargo redial` look for before they build.
 
 use std::process::{Command, Output};
 
@@ -11,17 +11,19 @@ fn demo(python: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn without_python_nothing_is_built() {
-    let ended = demo("no-such-python", &["demo"]);
-    let said = String::from_utf8(ended.stderr).expect("text");
-    assert_eq!((ended.status.code(), ended.stdout), (Some(2), Vec::new()), "{said}");
-    assert_eq!(
-        said,
-        "error: the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found none\n"
-    );
+    for arguments in [&["demo"][..], &["demo", "--browser"], &["local", "up", "--name", "mine"]] {
+        let ended = demo("no-such-python", arguments);
+        let said = String::from_utf8(ended.stderr).expect("text");
+        assert_eq!((ended.status.code(), ended.stdout), (Some(2), Vec::new()), "{said}");
+        assert_eq!(
+            said,
+            "error: the emulator needs Python 3.10 or newer as python3 (or named by REDIAL_PYTHON); found none\n"
+        );
+    }
 }
 
 #[test]
-fn the_demo_is_built_and_run_with_its_arguments() {
+fn redial_is_built_and_run_with_its_arguments() {
     for (python, arguments) in [
         ("python3", vec!["demo", "--messages", "9"]),
         ("no-such-python", vec!["demo", "--emulator", "localstack"]),

@@ -1,4 +1,4 @@
-use clap::Args;
+use clap::{ArgGroup, Args};
 use redial_adapters::{person_dynamo::DynamoPersons, secrets::SecretsManager};
 use redial_core::{
     endpoint::HashKeys,
@@ -16,16 +16,16 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Whom it is about")]
+#[command(next_help_heading = "Whom it is about", group = ArgGroup::new("whom").required(true).multiple(true))]
 pub(super) struct SubjectArgs {
     /// The tenant
     #[arg(long, value_parser = arguments::tenant)]
     tenant: Tenant,
     /// The id of a subscription
-    #[arg(long, value_name = "ID", value_parser = arguments::subscription, required_unless_present = "producer_ref")]
+    #[arg(long, value_name = "ID", value_parser = arguments::subscription, group = "whom")]
     subscription: Option<SubscriptionId>,
     /// The `ref` of messages, up to 128 bytes
-    #[arg(long = "ref", id = "producer_ref", value_name = "REF", value_parser = producer_ref)]
+    #[arg(long = "ref", id = "producer_ref", value_name = "REF", value_parser = producer_ref, group = "whom")]
     producer_ref: Option<ProducerRef>,
 }
 

@@ -70,7 +70,7 @@ fn read(text: &str, grant: &Grant, now: Timestamp) -> Result<Erasure, Problem> {
     errors.result(wanted).map_err(Problem::invalid)
 }
 
-/// Without whom it is about.
+/// Without whom it is about, and without how much was read: that is all tenants'.
 fn description(erasure: &Erasure) -> Value {
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     let found: Map<String, Value> =
@@ -80,7 +80,6 @@ fn description(erasure: &Erasure) -> Value {
         "state": erasure.state().label(),
         "requested_at": erasure.requested_at.to_rfc3339(),
         "done_at": time(erasure.done_at),
-        "read": erasure.read,
         "found": found,
     })
 }

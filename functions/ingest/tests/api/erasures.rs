@@ -43,7 +43,7 @@ fn an_erasure_is_marked_when_it_is_answered_and_done_after_the_search() {
     assert_eq!(answer.status, 202, "{}", answer.text);
     let body = answer.json();
     let requested_at = "2027-01-15T08:00:00.000Z";
-    let expected = json!({"id": body["id"], "state": "waiting", "requested_at": requested_at, "done_at": null, "read": 0, "found": {}});
+    let expected = json!({"id": body["id"], "state": "waiting", "requested_at": requested_at, "done_at": null, "found": {}});
     assert_eq!(body, expected);
     assert!(erased(&api, "acme", "s1"));
     assert_eq!(api.get("/v1/subscriptions/s1").status, 410);

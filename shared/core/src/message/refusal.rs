@@ -12,6 +12,7 @@ use super::SCHEMA;
 use crate::identity::Tenant;
 use crate::reason::Reason;
 use crate::shape::{NO_SUCH_FIELD, ShapeError, joined};
+use crate::slip::meant;
 
 /// How many errors a dead letter names.
 const ERRORS_NAMED: usize = 8;
@@ -79,11 +80,9 @@ pub fn meant_by(error: &ShapeError) -> Option<&'static str> {
     near(name).filter(|_| error.expected == NO_SUCH_FIELD)
 }
 
-/// The name of a field that differs from this one by a slip: a letter in three.
+/// The name of a field that differs from this one by a slip.
 fn near(name: &str) -> Option<&'static str> {
-    let distance = |ours: &&String| strsim::osa_distance(ours, name);
-    let nearest = names().iter().filter(|ours| !ours.is_empty()).min_by_key(distance)?;
-    (distance(&nearest) <= nearest.chars().count() / 3).then_some(nearest.as_str())
+    meant(name, names().iter().map(String::as_str).filter(|ours| !ours.is_empty()))
 }
 
 fn names() -> &'static BTreeSet<String> {

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use redial_core::slip::meant;
+
 use super::{LocalError, package::Template};
 
 /// What the template declares of a parameter.
@@ -31,8 +33,7 @@ pub(super) fn check(template: &Template, given: &BTreeMap<String, String>) -> Re
 /// What is wrong with this parameter, if anything is.
 fn wrong(declared: &[Declared<'_>], name: &str, value: &str) -> Option<String> {
     let Some(parameter) = declared.iter().find(|it| it.name == name) else {
-        let near = declared.iter().map(|it| it.name).min_by_key(|it| strsim::osa_distance(it, name));
-        let near = near.filter(|it| strsim::osa_distance(it, name) <= name.len() / 3);
+        let near = meant(name, declared.iter().map(|it| it.name));
         let hint = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
         return Some(format!("infra/template.yaml has no such parameter{hint}"));
     };

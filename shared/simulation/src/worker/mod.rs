@@ -24,8 +24,15 @@ pub const NEW_KEY: &str = "new";
 const EFFECTS: u32 = 24;
 
 /// What sweeps begin with, every five minutes for days: not worth a line.
-const SWEEPS_LOOK: [&str; 6] =
-    ["begun_before", "lines", "open_windows", "delete_absent_bodies", "walk_progress", "walk_page"];
+const SWEEPS_LOOK: [&str; 7] = [
+    "begun_before",
+    "lines",
+    "open_windows",
+    "replaced",
+    "delete_absent_bodies",
+    "walk_progress",
+    "walk_page",
+];
 
 /// How a worker dies at an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
