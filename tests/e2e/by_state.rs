@@ -1,4 +1,4 @@
-//! Asking for deliveries by their state on the deployed template: through its index, the HTTP API and the command line.
+//! Asking for deliveries by their state on the deployed template: through its index and the HTTP API.
 
 use redial_tests::{prelude::*, test_stack::set_env};
 use reqwest::Method;
