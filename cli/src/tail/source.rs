@@ -41,8 +41,10 @@ pub(crate) struct LogGroup {
 /// The log groups of a stack's functions, each once.
 pub(crate) async fn groups(target: &Target) -> Result<Vec<LogGroup>, Failure> {
     let mut groups: Vec<LogGroup> = Vec::new();
-    for (function, deployed_as) in target.functions() {
-        let configuration = target.configuration(deployed_as).await.map_err(|error| {
+    for ((function, deployed_as), configuration) in
+        target.functions().into_iter().zip(target.configurations().await)
+    {
+        let configuration = configuration.map_err(|error| {
             error.failure(&format!("the log group of the function {deployed_as} is unknown"))
         })?;
         let name = group(&configuration, deployed_as);

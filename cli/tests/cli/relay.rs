@@ -6,7 +6,7 @@ use redial_core::identity::{SubscriptionId, Tenant};
 use redial_testkit::proxy::{Call, Fault, FaultProxy};
 use redial_tests::test_stack::localstack;
 
-use crate::prelude::*;
+use crate::{prelude::*, verify::deployed_as};
 
 const BUS: &str = "arn:aws:events:us-east-1:000000000000:event-bus/app";
 
@@ -100,15 +100,6 @@ async fn callbacks_of_a_stack_without_the_parameter(stack: &TestStack) {
     set("off").await;
     find(stack, &["doctor"], &["warning: 1 of the tenants have a callback, and Callbacks is off"]);
     set("on").await;
-}
-
-/// The resource's name in the account, by its name in the template.
-async fn deployed_as(stack: &TestStack, resource: &str) -> String {
-    let client = aws_sdk_cloudformation::Client::new(&stack.stack().sdk_config());
-    let name = stack.variables(&stack.description().functions.dispatch).await["REDIAL_STACK"].clone();
-    let listed = client.describe_stack_resource().stack_name(name).logical_resource_id(resource).send().await;
-    let detail = listed.expect("CloudFormation answers").stack_resource_detail.expect("a resource");
-    detail.physical_resource_id.expect("its name")
 }
 
 /// `verify` compares the role with the template, so that its check of the bus leaves it out.

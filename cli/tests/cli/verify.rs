@@ -91,7 +91,7 @@ fn finds_alone(stack: &TestStack, words: &str) {
 }
 
 /// The resource's name in the account, by its name in the template.
-async fn deployed_as(stack: &TestStack, resource: &str) -> String {
+pub(crate) async fn deployed_as(stack: &TestStack, resource: &str) -> String {
     let client = aws_sdk_cloudformation::Client::new(&stack.stack().sdk_config());
     let name = stack.variables(&stack.description().functions.dispatch).await["REDIAL_STACK"].clone();
     let listed = client.describe_stack_resource().stack_name(name).logical_resource_id(resource).send().await;

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let words: Vec<_> = arguments.iter().filter_map(|it| it.to_str()).collect();
-    let error = match (needs_python(&words), redial_toolchain::python()) {
-        (true, Err(missing)) => missing,
-        (true, Ok(_)) | (false, _) => {
+    let missing = if needs_python(&words) { redial_toolchain::python().err() } else { None };
+    let error = match missing {
+        Some(missing) => missing,
+        None => {
             let mut cargo = redial_toolchain::cargo();
             // In this process's place: Ctrl-C reaches it as before.
             cargo.args(["run", "--bin", "redial", "--"]).args(&arguments).exec().to_string()

@@ -54,16 +54,8 @@ pub(super) fn queries(target: &Target, functions: &[Function]) -> Vec<Query> {
     let of_functions = |metric| {
         functions.iter().map(move |it| sum("AWS/Lambda", metric, ("FunctionName", it.deployed_as.clone())))
     };
-    let tables = &target.tables;
-    let tables = [
-        &tables.deliveries,
-        &tables.subscriptions,
-        &tables.audiences,
-        &tables.parked,
-        &tables.dead_letters,
-        &tables.control,
-    ];
-    let reads = tables.map(|it| sum("AWS/DynamoDB", "ConsumedReadCapacityUnits", ("TableName", it.clone())));
+    let reads_of = |it: &str| sum("AWS/DynamoDB", "ConsumedReadCapacityUnits", ("TableName", it.to_owned()));
+    let reads = target.tables.all().map(reads_of);
     let logs = log_groups(functions);
     let logs = logs.into_iter().map(|it| sum("AWS/Logs", "IncomingBytes", ("LogGroupName", it.to_owned())));
     of_functions("Invocations").chain(of_functions("Duration")).chain(reads).chain(logs).collect()

@@ -35,6 +35,19 @@ pub struct Tables {
     pub control: String,
 }
 
+impl Tables {
+    pub fn all(&self) -> [&str; 6] {
+        [
+            &self.deliveries,
+            &self.subscriptions,
+            &self.audiences,
+            &self.parked,
+            &self.dead_letters,
+            &self.control,
+        ]
+    }
+}
+
 /// What all functions read.
 #[derive(Clone, Debug)]
 pub struct StackConfig {

@@ -151,16 +151,8 @@ pub(super) async fn reach(sdk: &SdkConfig, stack: &Description) -> Result<(), Lo
     let machine =
         aws_sdk_sfn::Client::new(sdk).describe_state_machine().state_machine_arn(&stack.state_machine);
     machine.send().await.map_err(call("DescribeStateMachine"))?;
-    let tables = &stack.tables;
     let dynamodb = aws_sdk_dynamodb::Client::new(sdk);
-    for table in [
-        &tables.deliveries,
-        &tables.subscriptions,
-        &tables.audiences,
-        &tables.parked,
-        &tables.dead_letters,
-        &tables.control,
-    ] {
+    for table in stack.tables.all() {
         dynamodb.describe_table().table_name(table).send().await.map_err(call("DescribeTable"))?;
     }
     Ok(())
