@@ -214,15 +214,20 @@ impl State {
         if body["ScanIndexForward"] == false {
             found.reverse();
         }
+        let mut last = None;
         for (key, item) in found {
             page.push(item);
             bytes += size(&json!(item));
             if page.len() >= limit || bytes > MOST_PAGE_BYTES {
-                let last = json!({"pk": {"S": key.0}, "sk": {"S": key.1}});
-                return Ok(json!({"Items": page, "Count": page.len(), "LastEvaluatedKey": last}));
+                last = Some(json!({"pk": {"S": key.0}, "sk": {"S": key.1}}));
+                break;
             }
         }
-        Ok(json!({"Items": page, "Count": page.len()}))
+        let mut answer = json!({"Count": page.len(), "LastEvaluatedKey": last});
+        if body["Select"] != "COUNT" {
+            answer["Items"] = json!(page);
+        }
+        Ok(answer)
     }
 
     fn transact(&mut self, keys: Vec<Key>, body: &Value) -> Answer {

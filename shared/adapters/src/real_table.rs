@@ -213,7 +213,8 @@ fn outcome(answer: &Answer) -> Value {
             found.sort_unstable();
             let attributes =
                 Some(&body["Attributes"]).filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
-            json!({"item": body["Item"], "items": body["Items"], "found": found, "attributes": attributes})
+            let [item, items, count] = ["Item", "Items", "Count"].map(|name| &body[name]);
+            json!({"item": item, "items": items, "count": count, "found": found, "attributes": attributes})
         }
         Err(body) => {
             let code = body["__type"].as_str().and_then(|code| code.rsplit('#').next());
