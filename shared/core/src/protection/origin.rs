@@ -170,9 +170,13 @@ impl OriginState {
     pub fn is_watched(&self, now: Timestamp) -> bool {
         let of_late = self.five_minutes(now);
         of_late.failures + of_late.limited > 0
-            || self.limit(now).is_some()
             || concerns(self.refused.sum(now).attempts)
-            || !matches!(self.breaker.phase(now), Phase::Closed)
+            || self.holds_back(now)
+    }
+
+    /// Whether a breaker or a pace is in force.
+    pub fn holds_back(&self, now: Timestamp) -> bool {
+        self.limit(now).is_some() || !matches!(self.breaker.phase(now), Phase::Closed)
     }
 
     /// Looks at the counters' sum, with the Retry-After that the looking worker saw last.

@@ -79,9 +79,14 @@ impl Known {
     }
 
     fn is_doubted(&self, recipient: &AtOrigin, now: Timestamp) -> bool {
-        let is_followed = self.recipients.get(recipient).is_some_and(|it| it.state.is_watched(now));
+        let state = self.recipients.get(recipient).map(|it| &it.state);
+        if state.is_some_and(|state| state.holds_back(now)) {
+            return true;
+        }
+        let is_watched = state.is_some_and(|state| state.is_watched(now));
         let is_serious = || self.doubts.get(recipient).is_some_and(|doubt| doubt.is_serious(now));
-        is_followed || (is_serious() && self.is_alone(recipient, now))
+        // Of two that fail at first, the others may fail soon: what all fail of opens no recipient's breaker.
+        (is_watched || is_serious()) && self.is_alone(recipient, now)
     }
 
     /// Whether the other recipients at the origin succeed, as far as this worker saw itself or read.

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use redial_core::endpoint::EndpointHash;
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
-use redial_core::protection::{Circuit, Phase};
+use redial_core::protection::{Circuit, Phase, Whose};
 use redial_core::reason::Reason;
+use redial_engine::ports::Clock;
+use redial_engine::protection::Seen;
 use redial_memory::senders::answered;
 
 use crate::harness::{Harness, origin};
+use crate::protection::{Worker, seen};
 use crate::scenarios::retry_after;
 
 const HOST: &str = "https://hooks.example";
@@ -124,6 +128,32 @@ fn the_only_receiver_of_a_host_has_no_breaker_besides_its_origin_s() {
     }
     harness.run_until(|it| matches!(it.phase(&origin(HOST)), Phase::Open { .. }));
     assert_eq!(phase(&harness), None);
+}
+
+/// The first that fail of all look like the only ones.
+#[test]
+fn what_others_fail_of_soon_after_opens_no_breaker_of_a_recipient() {
+    let worker = Worker::new();
+    let meets = |recipient: u64, attempts: u64, failures: u64| {
+        let address = EndpointHash::parse(&format!("hmac:k1:{recipient:064x}"));
+        let whose = Whose::numbered(seen(1, 0).whose.tenant(), recipient);
+        worker.learn(Seen { whose, address, ..seen(attempts, failures) });
+        worker.memory.pass(Duration::from_secs(2));
+    };
+    let failed_of_recipients = || {
+        let now = worker.memory.now();
+        let state = worker.memory.state();
+        let of: Vec<_> = state.recipients.values().map(|it| it.state.five_minutes(now).failures).collect();
+        assert!(state.recipients.values().all(|it| it.state.breaker().phase(now) == Phase::Closed));
+        of
+    };
+    meets(3, 60, 0);
+    meets(0, 10, 10);
+    meets(0, 1, 1);
+    assert_eq!(failed_of_recipients(), [11], "others succeed: it is followed");
+    (1..3).for_each(|recipient| meets(recipient, 9, 9));
+    (0..20).for_each(|_| meets(0, 1, 1));
+    assert_eq!(failed_of_recipients(), [11], "others fail, too: it is the origin's trouble");
 }
 
 #[test]

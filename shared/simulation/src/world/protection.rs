@@ -32,6 +32,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// 10 and 30 buckets, and whose attempts those were), and of one recipient besides that it is about to forget.
 const MOST_REMEMBERED: usize = 22_000;
 
+/// What it may remember of how its last pushes fared: 64 of each of six groups, which are two tenants' and all, under two keys.
+const MOST_OF_PEERS: usize = 6 * 64 * 100;
+
 /// A worker doubts a recipient of which it saw so many attempts go wrong.
 const DOUBTED_FROM: usize = 10;
 
@@ -140,7 +143,7 @@ impl World {
         let mut memo = self.stage.watch.memo();
         // A hostile tenant has more, and each of its subscriptions a rate.
         let of_foe = if self.stage.scenario.foe.is_some() { 3 } else { 1 };
-        let most = MOST_REMEMBERED * (self.circuits(&memo) + 1).max(3) * of_foe;
+        let most = MOST_REMEMBERED * (self.circuits(&memo) + 1).max(3) * of_foe + MOST_OF_PEERS;
         for place in &self.places {
             let bytes = format!("{:?}", place.dispatch.guard).len();
             if bytes > most {
