@@ -124,13 +124,14 @@ impl Memo {
         }
     }
 
-    /// Whether so many recipients have failed lately that no worker takes it for the trouble of one or two.
+    /// Whether so many recipients have failed lately that no worker takes it for the trouble of one or two. Those that share a place are one
+    /// to workers.
     fn has_failed_at_many(&self, origin: &Origin, now: Timestamp) -> bool {
         let Some(past) = self.origins.of.get(origin) else { return false };
-        let mut failed: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut failed: BTreeMap<usize, usize> = BTreeMap::new();
         for post in past.posted(now.minus(Duration::from_secs(60)), now.minus(Duration::from_secs(3))) {
             match post.sign {
-                Sign::Fails => *failed.entry(post.recipient).or_default() += 1,
+                Sign::Fails => *failed.entry(post.whose.recipient()).or_default() += 1,
                 // The latest come first: before this it was well.
                 Sign::Well | Sign::Limited => break,
             }

@@ -18,6 +18,9 @@ const JUDGED_FOR: Duration = Duration::from_secs(285);
 const JUDGED_FROM: usize = 30;
 const MOST_FAILURES: usize = 40;
 
+/// So long workers keep successes that they have not reported.
+const SUCCESSES_KEPT: Duration = Duration::from_secs(300);
+
 /// More than a tenth of the others' fail, too. Single counts may get lost with their workers: then it is a little more.
 const SPREAD_PERCENT: u64 = 20;
 
@@ -63,11 +66,16 @@ impl Memo {
         let from =
             now.minus(JUDGED_FOR).max(past.moved.map_or(Timestamp::default(), |at| at.plus(REPORTED_WITHIN)));
         let mut posted: Vec<Posted> = past.posted(from, now.minus(REPORTED_WITHIN)).collect();
-        // What went well before the first failure is reported late, and may be lost with its worker. The latest are first.
+        // What went well before the first failure may be lost with its worker. Otherwise it is reported with it, and counts as long as it.
+        // The latest are first.
         let first_failure = posted.iter().rposition(|it| it.sign == Sign::Fails);
         posted.truncate(first_failure.map_or(0, |at| at + 1));
         let failed = posted.iter().filter(|it| it.sign == Sign::Fails).count();
-        let most = posted.len() * MOST_FAILURES / 100;
+        let reported_late = posted.last().map_or(0, |first| {
+            let before = past.posted(first.at.minus(SUCCESSES_KEPT), first.at);
+            before.filter(|it| it.sign == Sign::Well).count()
+        });
+        let most = (posted.len() + reported_late) * MOST_FAILURES / 100;
         if posted.len() >= JUDGED_FROM && failed > most && recently_concerns(whose, past, now) {
             let (origin, all) = (origin.as_str(), posted.len());
             self.violated(format!(
