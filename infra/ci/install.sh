@@ -1,5 +1,5 @@
-# What .ci/run installs: under target/ci at pinned versions, and Firefox, npm and valgrind as packages of the system. It is read by
-# .ci/run, whose variable `ci` and function `note` it uses.
+# What .ci/run installs: under target at pinned versions, and Firefox, npm and valgrind as packages of the system. It is read by
+# .ci/run, whose variable `ci` and function `note` it uses, and for `install_cyclonedx` by infra/release/run.
 # shellcheck shell=bash disable=SC2154
 
 install_tools() {
@@ -65,6 +65,16 @@ install_firefox() {
 with_tools() {
     install_tools
     PATH="$ci/venv/bin:$PATH" "$@"
+}
+
+# What lists what an executable consists of. The release has it in its files, and the step `release` checks the lists.
+install_cyclonedx() {
+    local cyclonedx=0.5.9
+    export PATH="$PWD/target/release-tools/bin:$PATH"
+    if [[ $(cargo-cyclonedx cyclonedx --version 2>/dev/null) != *" $cyclonedx"* ]]; then
+        # For its own version of Rust or newer; a quick build, because it runs for a second.
+        cargo install cargo-cyclonedx --debug --version "$cyclonedx" --locked --root target/release-tools
+    fi
 }
 
 # has_valgrind FUNCTION: installs it if it is missing; notes that the step is skipped where it cannot.

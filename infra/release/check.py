@@ -8,8 +8,9 @@ and starts them. What this shows:
 - A bundle has the files that it should, the same bytes each time, for both architectures, and refuses executables of another one.
 - The templates of a release make the same resources as infra/template.yaml, but for where the code is.
 - The Terraform module and the CDK construct have the template's parameters and outputs, and are valid.
+- The app of infra/cdk/README.md is synthesized by the command that stands there.
 - The checksums name every file, and find one that was changed.
-- The workflow calls infra/release/run as it is to be called.
+- The workflow calls infra/release/run as it is to be called, and makes, attests and signs what published.py looks at.
 """
 
 import json
@@ -25,6 +26,7 @@ import zipfile
 import declared
 import hcl2
 import package
+import published
 import template
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
@@ -195,16 +197,46 @@ def check_construct(version, output, bundle):
     return re.search(r"^. pass (\d+)$", tested, re.MULTILINE)[1]
 
 
-def check_sums(output):
+def check_app(output, bundle):
+    """The app of infra/cdk/README.md, compiled and synthesized as it stands there, with the CDK's own command."""
+    page = (template.INFRA / "cdk/README.md").read_text()
+    [app] = re.findall(r"^```ts\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    [command] = re.findall(r"^(npx cdk synth\b.*?)(?: +#.*)?$", page, re.MULTILINE)
+    folder, modules = output / "cdk", output / "cdk/node_modules"
+    release = re.search(r'release: "\./(.+)"', app)[1]
+    (folder / release).symlink_to(bundle.resolve())
+    (folder / "app.ts").write_text(app)
+    options = json.loads((folder / "tsconfig.json").read_text())["compilerOptions"]
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": {**options, "outDir": "."}, "files": ["app.ts"]}))
+    run(NPM / ".bin/tsc", "--project", folder)
+    (modules / "aws-cdk").symlink_to(NPM / "aws-cdk")
+    (modules / ".bin").mkdir()
+    (modules / ".bin/cdk").symlink_to("../aws-cdk/bin/cdk")
+    # Neither asks the network for news nor says that it was run.
+    (folder / "cdk.json").write_text(json.dumps({"notices": False, "versionReporting": False}))
+    run(*command.replace('"', "").split(" --app ")[0].split(), "--app", re.search('--app "(.*?)"', command)[1], cwd=folder, CDK_DISABLE_CLI_TELEMETRY="true")
+    synthesized = json.loads((folder / "cdk.out/Notifications.template.json").read_text())
+    [stack] = [it for it in synthesized["Resources"].values() if it["Type"] == "AWS::CloudFormation::Stack"]
+    assert stack["Properties"]["Parameters"]["VapidSubject"] == "mailto:push@shop.example", stack
+    assert any(it["Value"].get("Fn::GetAtt", ["", ""])[1] == "Outputs.IngestQueueUrl" for it in synthesized["Outputs"].values()), synthesized
+    assets = json.loads((folder / "cdk.out/Notifications.assets.json").read_text())["files"]
+    # The four files, the released template, and the template around it.
+    assert len(assets) == 6, assets
+    return command
+
+
+def check_sums(version, output):
     """All that would be uploaded."""
     assets = output / "assets"
     assets.mkdir()
-    for path in [*output.glob("*.tar.gz"), *output.glob("*.tgz")]:
+    for path in [*output.glob("*.tar.gz"), *output.glob("*.tgz"), *output.glob("*.cdx.json")]:
         shutil.move(path, assets)
     package.sums(assets)
     listed = (assets / package.SUMS).read_text()
     assert len(listed.splitlines()) == len(list(assets.iterdir())) - 1, listed
     run("sha256sum", "--check", "--strict", package.SUMS, cwd=assets)
+    published.check_names(version, assets)
+    published.check_publication(version, assets)
     changed = next(assets.glob("*.tgz"))
     changed.write_bytes(changed.read_bytes() + b"\0")
     done = subprocess.run(["sha256sum", "--check", package.SUMS], cwd=assets, capture_output=True)
@@ -225,11 +257,11 @@ def check_workflow():
         assert len(arguments) == len(usage[part]), f"infra/release/run {part} takes {usage[part]}, and the workflow gives {arguments}"
 
 
-def check_command(version, output):
+def check_command(target, version, output):
     programs = package.empty(output / "programs")
-    for name in ["redial", *template.FUNCTIONS]:
+    for name in published.COMMAND:
         (programs / name).write_text(f"#!/bin/sh\n# {name}\n")
-    archive = package.command(programs, "x86_64-unknown-linux-gnu", version, output)
+    archive = package.command(programs, target, version, output)
     shutil.rmtree(programs)
     folder = unpacked(archive, output / "unpacked")
     expected = {"redial": "redial", **{f"functions/{function}": function for function in template.FUNCTIONS}}
@@ -248,8 +280,12 @@ def main():
     print(f"bundles for {' and '.join(bundles)}; their templates make the {count} resources of infra/template.yaml")
     print(f"Terraform module: {check_module(version, output)}")
     print(f"CDK construct: {check_construct(version, output, bundles['arm64'])} tests on what it synthesizes")
-    check_command(version, output)
-    print(f"checksums: {check_sums(output)} files, and a changed one is found")
+    print(f"CDK app of its README: `{check_app(output, bundles['x86_64'])}`")
+    for target in published.command_targets():
+        check_command(target, version, output)
+    count, crates = published.check_sboms(version, output)
+    print(f"CycloneDX: {count} valid lists of what executables consist of, of {crates} crates at most, all of Cargo.lock")
+    print(f"checksums: {check_sums(version, output)} files, and a changed one is found")
 
 
 if __name__ == "__main__":

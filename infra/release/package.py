@@ -4,12 +4,12 @@
     package.py command PROGRAMS TARGET VERSION OUTPUT            the command line `redial` for one target, with the functions, as an archive
     package.py module  VERSION OUTPUT                            the Terraform module, as an archive
     package.py cdk     VERSION OUTPUT                            the CDK construct, as a package of npm
-    package.py sbom    TARGET VERSION OUTPUT NAME…               what executables consist of, as CycloneDX, by cargo-cyclonedx
+    package.py sbom    TARGET BUILT VERSION OUTPUT NAME…         what executables consist of, as CycloneDX, by cargo-cyclonedx
     package.py notes   VERSION                                   the part of CHANGELOG.md for a version
     package.py sums    OUTPUT                                    SHA256SUMS of all files in OUTPUT
 
 BOOTSTRAPS is a folder as `cargo lambda build` fills it: dispatch/bootstrap, cleanup/bootstrap, ingest/bootstrap. PROGRAMS is one as `cargo
-build` fills it: redial, dispatch, cleanup, ingest. Archives depend on the
+build` fills it: redial, dispatch, cleanup, ingest. BUILT is what the archive of the executables is named after: an architecture or a target. Archives depend on the
 content of their files alone: no times, no names of users. `.github/workflows/release.yml` runs this; it runs on any machine. `module` and
 `cdk` need PyYAML, and `cdk` the tools of infra/ci/npm, in the folder that `REDIAL_NPM` names.
 """
@@ -166,7 +166,7 @@ def cdk(version, output):
     return output / f"redial-cdk-{version}.tgz"
 
 
-def sbom(target, version, output, names):
+def sbom(target, built, version, output, names):
     """A file for each executable of the workspace that is named: what it consists of for this target, without what builds it."""
     command = ["cargo", "cyclonedx", "--quiet", "--format", "json", "--spec-version", "1.5", "--describe", "binaries", "--no-build-deps"]
     subprocess.run([*command, "--target", target], cwd=ROOT, check=True, stdin=subprocess.DEVNULL)
@@ -178,7 +178,7 @@ def sbom(target, version, output, names):
         path.unlink()
         if name in names:
             output.mkdir(parents=True, exist_ok=True)
-            (output / f"redial-{version}-{name}-{target}.cdx.json").write_text(text)
+            (output / f"redial-{version}-{name}-{built}.cdx.json").write_text(text)
     missing = set(names) - found.keys()
     if missing:
         sys.exit(f"cargo cyclonedx described {sorted(found)}, expected {sorted(missing)} as well")
@@ -204,8 +204,8 @@ def main():
             print(module(version, pathlib.Path(output)))
         case ["cdk", version, output]:
             print(cdk(version, pathlib.Path(output)))
-        case ["sbom", target, version, output, *executables] if executables:
-            sbom(target, version, pathlib.Path(output), executables)
+        case ["sbom", target, built, version, output, *executables] if executables:
+            sbom(target, built, version, pathlib.Path(output), executables)
         case ["notes", version]:
             print(notes(version), end="")
         case ["sums", output]:
