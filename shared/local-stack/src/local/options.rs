@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -48,12 +49,21 @@ impl Progress {
 
     pub(super) fn say(&self, line: &str) {
         if let Some(listener) = self.0 {
+            clear_line();
             listener(line);
         }
     }
 
     pub(super) fn is_silent(&self) -> bool {
         self.0.is_none()
+    }
+}
+
+/// Removes the bar that cargo, which builds meanwhile, may have drawn on the terminal's line; it draws it again below.
+fn clear_line() {
+    let mut stderr = io::stderr();
+    if stderr.is_terminal() {
+        let _closed = stderr.write_all(b"\r\x1b[K");
     }
 }
 
