@@ -1,9 +1,9 @@
 //! The README's first message, with the commands that stand there, and what else a receiver on this machine does.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _},
     path::Path,
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStderr, ChildStdout, Command},
 };
 
 use crate::prelude::*;
@@ -104,4 +104,84 @@ fn the_first_message_of_the_readme_arrives_on_this_machine() {
     assert!(said.contains("acme/other") || said.contains("acme#other"), "{said}");
     assert!(said.contains("leads elsewhere") && said.contains("--id"), "{said}");
     succeeds(&mut unregistered(down, state));
+}
+
+/// A line of `local up --listen` without its time: what it is, the subscription, the answer, and the content.
+fn arrival(lines: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).expect("text"), 0, "nothing more comes");
+        // After the description of the stack.
+        if let Some((_, arrival)) = line.trim_end().split_once(" push    ") {
+            return arrival.to_owned();
+        }
+    }
+}
+
+/// Ends a receiver as Ctrl-C does; what it said then.
+fn ended(listener: &mut Listener, mut stderr: BufReader<ChildStderr>) -> String {
+    interrupt(&listener.0);
+    assert_eq!(listener.0.wait().expect("it ends").code(), Some(0));
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).expect("text");
+    said
+}
+
+/// The reason of the first attempt, when it has one.
+fn first_reason(id: &str, state: &Path) -> String {
+    let status = || run(&mut unregistered(format!("status {id} --json"), state), "").json();
+    let found = (0..200).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        status()["attempts"][0]["reason"].as_str().map(str::to_owned)
+    });
+    found.unwrap_or_else(|| panic!("{}", status()))
+}
+
+#[test]
+fn local_up_listens_and_answers_as_requested() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let state = folder.path();
+    let as_tenant = |arguments: &str| {
+        let mut command = unregistered(arguments, state);
+        command.env("REDIAL_TENANT", "t1");
+        command
+    };
+    let up = "local up --env SEND_TIMEOUT_SECONDS=1 --listen --answer 503,201 --retry-after 1 --id phone";
+    let (child, stderr) = run_until(&mut as_tenant(up), "arrive here");
+    let mut listener = Listener(child);
+    let _up = Up(state);
+    let mut lines = BufReader::new(listener.0.stdout.take().expect("piped"));
+    succeeds(&mut as_tenant("send --to phone --payload hello"));
+    assert_eq!([arrival(&mut lines), arrival(&mut lines)], ["phone 503 hello", "phone 201 hello"]);
+    let said = ended(&mut listener, stderr);
+    assert!(said.contains("redial is still up: redial local down --name redial"), "{said}");
+
+    // Longer than the sender waits, which is a second, and for ever.
+    for (options, answered, id) in [("--delay 30s", json!(201), "late"), ("--hang", Value::Null, "never")] {
+        let (child, stderr) =
+            run_until(&mut as_tenant(&format!("local listen --id phone --json {options}")), "arrive here");
+        let mut listener = Listener(child);
+        let mut lines = BufReader::new(listener.0.stdout.take().expect("piped"));
+        succeeds(&mut as_tenant(&format!("send --to phone --payload {id} --id {id}")));
+        assert_fields(&next(&mut lines), json!({"kind": "push", "answered": answered, "body": id}));
+        let status = format!("{id} --tenant t1");
+        assert_eq!(first_reason(&status, state), "in_doubt", "{options}");
+        ended(&mut listener, stderr);
+    }
+    succeeds(&mut unregistered("local down", state));
+}
+
+#[test]
+fn only_a_local_up_that_listens_takes_the_options_of_a_receiver() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for options in ["--answer 503", "--delay 2s", "--hang", "--id phone", "--webhook-id hook"] {
+        let up = format!("local up {options}");
+        let said = run(&mut unregistered(up, folder.path()), "").refused_with(2);
+        assert!(said.contains("--listen"), "{options}: {said}");
+    }
+    for options in ["--answer 99", "--answer 503 --hang", "--retry-after 1", "--delay 2h"] {
+        let up = format!("local up --listen {options}");
+        run(&mut unregistered(up, folder.path()), "").refused_with(2);
+    }
 }

@@ -81,6 +81,39 @@ async fn the_redial_of_a_release_brings_a_stack_up_from_any_folder() {
     assert!(!redial_dir.join("stacks/redial").exists());
 }
 
+#[test]
+fn wrong_parameters_and_origins_are_refused_before_anything_is_built() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (options, words) in [
+        ("--egress-allow push.example", "--egress-allow push.example: "),
+        ("--egress-allow ftp://push.example", "--egress-allow ftp://push.example: "),
+        (
+            "--parameter WaitShard=4",
+            "--parameter WaitShard: infra/template.yaml has no such parameter: did you mean WaitShards?",
+        ),
+        ("--parameter WaitShards=none", "--parameter WaitShards: "),
+    ] {
+        let said = run(&mut unregistered(format!("local up {options}"), folder.path()), "").refused_with(2);
+        assert!(said.contains(words) && !said.contains("building"), "{options}: {said}");
+    }
+}
+
+/// As `cargo install --path cli` leaves it, on a machine whose Rust is gone.
+#[test]
+fn without_cargo_a_stack_of_a_checkout_is_not_begun() {
+    let python = redial::local::python(&redial::local::Progress::silent()).expect("the emulator's Python");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut up = unregistered("local up", folder.path());
+    up.env_remove("CARGO").env("PATH", folder.path()).env("REDIAL_PYTHON", python);
+    let said = run(&mut up, "").refused_with(1);
+    assert!(
+        said.contains("error: no cargo to build the functions with: install Rust (https://rustup.rs)"),
+        "{said}"
+    );
+    assert!(!said.contains("deploying"), "{said}");
+    assert!(!folder.path().join("state/redial").exists());
+}
+
 #[tokio::test]
 async fn settings_reach_the_functions() {
     let bootstraps = placeholders();

@@ -82,7 +82,16 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
     let only_dead_letter = status("m5 --wait 5").json();
     let place = "dead letter: malformed; its body is no longer kept";
     assert_fields(&only_dead_letter, json!({"state": null, "final": true, "where": place}));
-    status("d9").ends_with(1);
+    let unknown = stack.redial(format!("status d9 --tenant {tenant}")).refused_with(1);
+    for hint in [
+        format!(
+            "the delivery {tenant}#d9 is unknown:\n  no worker has received it yet, it was never sent, or has expired\n"
+        ),
+        "  next: `redial status --summary` shows what waits on the queues".to_owned(),
+        format!("`redial tail --tenant {tenant} --id d9 --since 2h --no-follow`"),
+    ] {
+        assert!(unknown.contains(&hint), "{unknown}");
+    }
     let waiting = status("d2 --wait 1");
     assert_eq!((waiting.status, &waiting.json()["state"]), (Some(1), &json!("retrying")));
 

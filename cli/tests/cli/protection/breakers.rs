@@ -2,6 +2,7 @@
 
 use redial_core::{
     lane::Lane,
+    line::{Line, LineRelease},
     protection::{Circuit, Cooldowns, Count, OriginState, Phase},
 };
 use redial_engine::ports::Protection as _;
@@ -150,6 +151,28 @@ pub(super) async fn messages_that_wait_for_an_origin_are_counted(stack: &TestSta
     let row = table.lines().find(|line| line.starts_with(FCM)).expect("it is listed");
     assert!(table.lines().next().is_some_and(|line| line.contains(" WAITING  LOOKED AT")), "{table}");
     assert!(row.split_whitespace().any(|word| word == "42") && !table.contains("s3cret"), "{table}");
+}
+
+pub(super) async fn closing_a_breaker_releases_the_lines_of_its_origin(stack: &TestStack) {
+    for (options, name) in [("", "gently"), ("--now", "now")] {
+        let of = origin(&format!("https://{name}.example"));
+        stack.shown(format!("breakers open {}", of.as_str()));
+        stack.take(&stack.queues().retry).await;
+        stack.take(&stack.queues().retry_bulk).await;
+        let close = stack.redial(format!("breakers close {} {options}", of.as_str()));
+        assert!(
+            close.stderr.ends_with("what waits for the origin goes from now on\n"),
+            "{options}: {}",
+            close.stderr
+        );
+        close.succeeds();
+        for (lane, queue) in
+            [(Lane::Transactional, &stack.queues().retry), (Lane::Bulk, &stack.queues().retry_bulk)]
+        {
+            let release = LineRelease::from(Line { lane, origin: of.clone() }).to_body();
+            assert_eq!(stack.take(queue).await, [parsed(&release)], "{options}");
+        }
+    }
 }
 
 pub(super) async fn the_breaker_of_one_recipient_is_opened_and_closed(stack: &TestStack) {

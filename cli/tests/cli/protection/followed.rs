@@ -53,6 +53,8 @@ async fn workers_follow_an_operator() {
     let followed = Followed { stack, browser };
     steps! {
         an_opened_breaker_holds_everything_back_and_then_sends_probes(&followed).await;
+        what_waits_in_line_leaves_when_its_breaker_is_closed(&followed, "").await;
+        what_waits_in_line_leaves_when_its_breaker_is_closed(&followed, "--now").await;
         a_closed_breaker_lets_everything_pass(&followed).await;
         a_tenant_s_limit_defers_its_messages(&followed).await;
     }
@@ -88,6 +90,51 @@ async fn an_opened_breaker_holds_everything_back_and_then_sends_probes(it: &Foll
     };
     assert_eq!(fields(&line), fields(&page::log_line()), "the page shows what is logged");
     assert!(!line.to_string().contains(it.stack.push.origin()), "{line}");
+}
+
+/// A worker may release the line, too: that the command does is checked where no worker runs.
+async fn what_waits_in_line_leaves_when_its_breaker_is_closed(it: &Followed, options: &str) {
+    const MANY: usize = 20;
+    // Some of any number look by themselves.
+    const MOST: usize = 14;
+    it.breaker("open", "--for 1h");
+    tokio::time::sleep(FOLLOWS).await;
+    let ids = ids(if options.is_empty() { "gently" } else { "at-once" }, MANY);
+    it.send("acme", &ids).await;
+    let waiting = || it.row()["waiting"]["messages"].as_u64().and_then(|it| usize::try_from(it).ok());
+    let lined_up = it.stack.until("they wait in line", async || waiting().filter(|it| *it >= MOST)).await;
+    let held_back = async || {
+        let shown = it.stack.redial("tail --no-follow --since 1h").stdout;
+        let of_these = |line: &&str| ids.iter().any(|id| line.contains(&format!("acme#{id} ")));
+        let held = |line: &&str| {
+            line.contains("held back until 20") && line.contains("by the open breaker of its origin")
+        };
+        (shown.lines().filter(of_these).filter(held).count() >= lined_up).then_some(())
+    };
+    it.stack.until("tail shows each of them held back", held_back).await;
+    assert!(waiting() >= Some(lined_up), "nothing releases them before");
+    let deferred = it.stack.redial("status --state deferred --tenant acme --json").json_lines();
+    let is_held = |row: &&Value| row["id"].as_str().is_some_and(|id| ids.iter().any(|it| it == id));
+    assert!(deferred.iter().filter(is_held).count() >= lined_up, "{deferred:?}");
+    let in_line = |row: &&Value| {
+        let place = row["where"].as_str().unwrap_or_default();
+        is_held(row) && place.starts_with("held back because its origin is out, until 20")
+    };
+    assert!(deferred.iter().filter(in_line).count() >= lined_up, "{deferred:?}");
+
+    let close = it.stack.redial(format!("breakers close {} {options}", it.stack.push.origin()));
+    assert!(close.stderr.ends_with("what waits for the origin goes from now on\n"), "{}", close.stderr);
+    close.succeeds();
+    it.stack.until("the line is empty", async || (waiting() == Some(0)).then_some(())).await;
+    let sent = async || {
+        let mut sent = 0;
+        for id in &ids {
+            let entry = it.stack.entry(id).await;
+            sent += usize::from(entry.is_some_and(|entry| text(&entry, "state") == Some("sent")));
+        }
+        (sent >= lined_up).then_some(())
+    };
+    it.stack.until("what waited was sent", sent).await;
 }
 
 async fn a_closed_breaker_lets_everything_pass(it: &Followed) {

@@ -27,6 +27,7 @@ async fn an_operator_sees_and_changes_what_workers_share() {
         breakers::breakers_are_opened_and_closed(&stack).await;
         breakers::breakers_are_listed_as_workers_left_them(&stack).await;
         breakers::messages_that_wait_for_an_origin_are_counted(&stack).await;
+        breakers::closing_a_breaker_releases_the_lines_of_its_origin(&stack).await;
         breakers::the_breaker_of_one_recipient_is_opened_and_closed(&stack).await;
         breakers::concurrent_operators_overwrite_no_change(&stack).await;
         breakers::an_operator_is_warned_where_breakers_are_off(&stack).await;

@@ -12,7 +12,7 @@ use crate::{
     local,
 };
 
-const TENANT: &str = "acme";
+pub(super) const TENANT: &str = "acme";
 const PUSH: &str = "s1";
 const WEBHOOK: &str = "w1";
 
@@ -32,6 +32,9 @@ pub struct Listen {
     which: Which,
     #[command(flatten)]
     what: What,
+    /// Print one line of JSON for each
+    #[arg(long)]
+    json: bool,
 }
 
 /// What is listened for, and how it is answered.
@@ -46,6 +49,14 @@ pub(super) struct What {
     /// The id of the webhook's subscription
     #[arg(long, default_value = WEBHOOK, value_parser = subscription)]
     webhook_id: SubscriptionId,
+    #[command(flatten)]
+    replies: Replies,
+}
+
+/// How requests are answered.
+#[derive(Debug, Args)]
+#[group(id = "replies")]
+struct Replies {
     /// Statuses of the first answers, one for each request; later ones are accepted if they are right
     #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(200..=599))]
     answer: Vec<u16>,
@@ -58,34 +69,24 @@ pub(super) struct What {
     /// Take requests and never answer
     #[arg(long, conflicts_with_all = ["answer", "delay"])]
     hang: bool,
-    /// Print one line of JSON for each
-    #[arg(long)]
-    json: bool,
 }
 
 impl What {
-    fn listening(self) -> Listening {
-        let Self { tenant, id, webhook_id, answer, retry_after, delay, hang, json } = self;
+    pub(super) fn listening(self, json: bool) -> Listening {
+        let Self { tenant, id, webhook_id, replies } = self;
+        let Replies { answer, retry_after, delay, hang } = replies;
         let answers = Answers { statuses: answer, retry_after, delay, hang };
         Listening { tenant, push: id, webhook: webhook_id, answers, json }
+    }
+
+    pub(super) fn tenant(&self) -> &Tenant {
+        &self.tenant
     }
 }
 
 impl Listen {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        of_stack(&self.which, self.what.listening()).await
-    }
-}
-
-/// What is listened for if nothing is said of it.
-pub(super) fn usual() -> Listening {
-    let id = |text| SubscriptionId::parse(text).expect("invariant: a constant of the right form");
-    Listening {
-        tenant: Tenant::parse(TENANT).expect("invariant: a constant of the right form"),
-        push: id(PUSH),
-        webhook: id(WEBHOOK),
-        answers: Answers::default(),
-        json: false,
+        of_stack(&self.which, self.what.listening(self.json)).await
     }
 }
 

@@ -9,10 +9,11 @@ use redial_console::{
     failure::Failure,
     terminal::{print, say},
 };
+use redial_core::identity::Tenant;
 
 use super::{
     emulator::DeployTo,
-    listen::{self, Listen},
+    listen::{self, Listen, TENANT, What},
     logs::Logs,
     which::{DEFAULT_NAME, Which},
 };
@@ -50,12 +51,14 @@ pub enum Local {
 #[command(after_help = "\
 Examples:
   redial local up
-  redial local up --listen
+  redial local up --listen --answer 503,503,201 --retry-after 5
   redial local up --json --egress-allow https://localhost:8443 --egress-ca root.pem
   redial local up --name shop --env WAIT_SHARDS=1
   redial local up --emulator localstack --endpoint http://localhost:4566
   redial local up --emulator parts --dynamodb http://localhost:8000
   redial local up --emulator parts --sqs http://localhost:4566 --step-functions http://localhost:4566")]
+#[command(mut_group("replies", |replies| replies.requires("listen")))]
+#[command(mut_arg("id", |id| id.requires("listen")), mut_arg("webhook_id", |id| id.requires("listen")))]
 pub struct Up {
     #[command(flatten)]
     which: Which,
@@ -65,6 +68,8 @@ pub struct Up {
     /// Then receive what it sends, as `redial local listen` does
     #[arg(long, conflicts_with = "json")]
     listen: bool,
+    #[command(flatten)]
+    what: What,
     /// Origin on this machine that messages may be sent to, such as https://localhost:8443
     #[arg(long, value_name = "ORIGIN")]
     egress_allow: Vec<String>,
@@ -187,10 +192,10 @@ impl Up {
         let name = &self.which.name;
         show(name, &stack, true, &[])?;
         if !self.listen {
-            next_steps(&self.which).iter().for_each(|line| say(line));
+            next_steps(&self.which, self.what.tenant()).iter().for_each(|line| say(line));
         }
         if self.listen {
-            listen::of_stack(&self.which, listen::usual()).await?;
+            listen::of_stack(&self.which, self.what.listening(false)).await?;
             say(&format!("{name} is still up: redial local down --name {name}"));
         }
         Ok(())
@@ -269,7 +274,7 @@ fn environment(Known { stack, key, .. }: &Known) -> String {
 }
 
 /// What to do with a stack that came up, as commands that find it.
-fn next_steps(which: &Which) -> Vec<String> {
+fn next_steps(which: &Which, tenant: &Tenant) -> Vec<String> {
     let state = which.state_dir.as_ref().map_or(String::new(), |dir| {
         // The variable is set for the next commands, too.
         let is_set = std::env::var_os("REDIAL_STATE_DIR").is_some_and(|set| set == *dir.as_os_str());
@@ -277,10 +282,11 @@ fn next_steps(which: &Which) -> Vec<String> {
     });
     let name = if which.name == DEFAULT_NAME { String::new() } else { format!(" --name {}", which.name) };
     let local = if which.name == DEFAULT_NAME { String::new() } else { format!(" --local {}", which.name) };
+    let of_tenant = if tenant.as_str() == TENANT { String::new() } else { format!(" --tenant {tenant}") };
     [
         "next, in a second terminal, a receiver of what it sends, and then a message:".to_owned(),
-        format!("  redial local listen{name}{state}"),
-        format!("  redial send --tenant acme --to s1 --payload hello{local}{state}"),
+        format!("  redial local listen{of_tenant}{name}{state}"),
+        format!("  redial send --tenant {tenant} --to s1 --payload hello{local}{state}"),
         "and:".to_owned(),
         format!("  redial status --summary{local}{state}  # what it does"),
         format!("  redial local logs{name}{state} --follow  # what its functions print"),
@@ -352,13 +358,15 @@ mod tests {
             name: name.to_owned(),
             state_dir: dir.map(PathBuf::from),
         };
-        let usual = next_steps(&which(DEFAULT_NAME, None)).join("\n");
+        let tenant = |text: &str| Tenant::parse(text).expect("a tenant");
+        let usual = next_steps(&which(DEFAULT_NAME, None), &tenant(TENANT)).join("\n");
+        assert!(usual.contains("\n  redial local listen\n"), "{usual}");
         assert!(usual.contains("\n  redial send --tenant acme --to s1 --payload hello\n"), "{usual}");
-        let other = next_steps(&which("shop", Some("/tmp/x")));
-        assert_eq!(other[1], "  redial local listen --name shop --state-dir /tmp/x");
+        let other = next_steps(&which("shop", Some("/tmp/x")), &tenant("t1"));
+        assert_eq!(other[1], "  redial local listen --tenant t1 --name shop --state-dir /tmp/x");
         assert_eq!(
             other[2],
-            "  redial send --tenant acme --to s1 --payload hello --local shop --state-dir /tmp/x"
+            "  redial send --tenant t1 --to s1 --payload hello --local shop --state-dir /tmp/x"
         );
         assert!(other.iter().all(|line| line.chars().count() <= 80 || line.contains("/tmp/x")), "{other:?}");
     }

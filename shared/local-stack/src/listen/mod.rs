@@ -94,7 +94,9 @@ pub(crate) async fn listen(known: &Known, state: Option<&Path>, listening: Liste
     let pushed = receivers.watch_pushes(push, found.clone());
     let posted = receivers.watch_webhooks(webhook, found);
     let shown = async {
-        while let Some(arrival) = arrivals.recv().await {
+        while let Some(mut arrival) = arrivals.recv().await {
+            // The receivers write down what they would answer in an hour.
+            arrival.answered.take_if(|_| listening.answers.hang);
             arrival.print(*json)?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Cursor, Write as _},
+    io::{Cursor, ErrorKind, Write as _},
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -75,11 +75,10 @@ pub(super) fn build(
         status,
         output: String::new(),
     };
-    let done = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
+    let done = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|error| {
+        let is_missing = error.kind() == ErrorKind::NotFound;
+        if is_missing { LocalError::NoCargo } else { failed(error.to_string()) }
+    })?;
     if !done.status.success() {
         return Err(failed(done.status.to_string()));
     }

@@ -88,6 +88,8 @@ fn pip_install(python: &Path, requirements: &Path) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Condvar, Mutex};
+
     use super::*;
     use crate::local;
 
@@ -123,5 +125,35 @@ print(hashlib.sha256(open(f"{folder}/planted-1.0.tar.gz", "rb").read()).hexdiges
         let error = pip::run(&mut install, "pip", &Progress::silent()).expect_err("there is no wheel of it");
         assert!(!folder.path().join("ran").exists(), "its code ran: {error}");
         assert!(error.to_string().contains("No matching distribution found for planted"), "{error}");
+    }
+
+    /// What was said while another process had the lock.
+    static SAID: (Mutex<Vec<String>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
+
+    fn note(line: &str) {
+        SAID.0.lock().expect("whole").push(line.to_owned());
+        SAID.1.notify_all();
+    }
+
+    #[test]
+    fn who_waits_for_another_installation_says_so_and_uses_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let venv = folder.path().join("venv");
+        let other = File::create(folder.path().join("venv.lock")).expect("it is ours");
+        other.lock().expect("no one else has it");
+        let redial_dir = folder.path().to_owned();
+        let waiting = std::thread::spawn(move || python_with_emulator(&redial_dir, &Progress::to(note)));
+        let (said, patience) = (SAID.0.lock().expect("whole"), std::time::Duration::from_secs(60));
+        let (said, _) = SAID.1.wait_timeout_while(said, patience, |said| said.is_empty()).expect("whole");
+        assert_eq!(*said, ["waiting for another process that installs the emulator"]);
+        drop(said);
+
+        // The other one ends well.
+        fs::create_dir(&venv).expect("it is ours");
+        fs::write(venv.join(MARKER), REQUIREMENTS).expect("it is ours");
+        drop(other);
+        let python = waiting.join().expect("no panic").expect("it is installed");
+        assert_eq!(python, venv.join("bin/python"));
+        assert_eq!(SAID.0.lock().expect("whole").len(), 1, "nothing was installed again");
     }
 }

@@ -20,6 +20,10 @@ pub enum LocalError {
     NoCache,
     #[error("{0}")]
     NoPython(String),
+    #[error(
+        "no cargo to build the functions with: install Rust (https://rustup.rs), or run the redial of a release, which has them built"
+    )]
+    NoCargo,
     #[error("{what} failed ({status}){}", indented(output))]
     Program {
         what: String,
