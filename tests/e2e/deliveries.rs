@@ -2,10 +2,12 @@
 //! user saw.
 
 use redial_adapters::acks_dynamo::attribute;
-use redial_core::ack::AckEvent;
+use redial_core::{ack::AckEvent, webhook::SigningSecrets};
 use redial_testkit::runtime_api::{SqsRecord, sqs_event};
 use redial_tests::{prelude::*, test_stack::queue_arn};
 use reqwest::Method;
+
+use crate::webhooks::{secret, subscribe};
 
 #[tokio::test]
 async fn a_push_is_sent_and_decrypts_up_to_the_last_byte_that_fits() {
@@ -60,6 +62,34 @@ async fn an_id_belongs_to_its_tenant_and_a_repeated_message_is_one() {
     stack.until_quiet().await;
     assert_eq!(stack.pushes(&browser), 2);
     assert_eq!(stack.own(&stack.tables().deliveries).await.len(), 1);
+}
+
+#[tokio::test]
+async fn named_fields_are_stripped_from_pushes_and_not_from_webhooks() {
+    let stack = TestStack::up_with(|options| {
+        options.parameters.insert("StripPayloadFields".to_owned(), "trace,customer_id".to_owned());
+    })
+    .await;
+    let browser = stack.browser();
+    let payload = json!({"title": "Sent", "customer_id": "c-17", "order": {"trace": "kept"}, "trace": [1, 2], "n": 1.50});
+    stack.send(&stack.message("object", &browser, payload.clone())).await;
+    stack.until_state("object", "sent").await;
+    // A text is no object, even where it is written like one.
+    stack.send(&stack.message("text", &browser, payload.to_string())).await;
+    stack.until_state("text", "sent").await;
+    let received = stack.received(&browser, 2).await;
+    let opened: Vec<Value> = received.iter().map(|push| parsed(push.text().expect("it decrypts"))).collect();
+    assert_eq!(received[0].problems, []);
+    assert_eq!(opened[0], json!({"title": "Sent", "order": {"trace": "kept"}, "n": 1.50}));
+    assert_eq!(opened[1], payload);
+
+    let secrets = SigningSecrets::new(vec![(secret(1), None)]).expect("one");
+    subscribe(&stack, "hook", &stack.webhooks.url("/orders"), secrets).await;
+    let to = json!({"subscription": "hook"});
+    stack.send(&json!({"tenant": "acme", "id": "hooked", "to": to, "payload": payload})).await;
+    stack.until_state("hooked", "sent").await;
+    let body = stack.webhooks.requests("/orders")[0].body.clone();
+    assert_eq!(serde_json::from_slice::<Value>(&body).expect("JSON"), payload);
 }
 
 #[tokio::test]
