@@ -6,6 +6,7 @@
 //!
 //! `stack` reads what several checks need, once; `report` prints.
 
+mod callbacks;
 mod clock;
 mod functions;
 mod mappings;

@@ -2,7 +2,7 @@
 //!
 //! An event waits there until each of its targets has taken it, for up to 14 days. Nothing else of a stack shows that one does not: deliveries go
 //! on. A bus of another account cannot be read from here, so what cleanup logged of it counts instead. That a callback's webhook fails shows at
-//! its deliveries.
+//! its deliveries; whether it is there and switched on, `callbacks` examines.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,6 +13,7 @@ use redial_engine::ports::Clock as _;
 use serde_json::Value;
 
 use super::{
+    callbacks,
     report::Report,
     stack::{Function, Stack},
 };
@@ -65,12 +66,8 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     if let Some(arn) = bus {
         check_bus(stack, cleanup, arn, report).await;
     }
-    let callbacks = stack.target.callbacks();
-    let (backlog, callbacks) = join!(relay_backlog(&stack.target, System.now()), callbacks.list());
-    let callbacks = callbacks.map_err(|error| AwsError::of_port(&error));
-    if let Some(callbacks) = report.read_if_present("callbacks", callbacks, "there is no control table") {
-        judge_callbacks(are_posted, callbacks.len(), report);
-    }
+    let (backlog, ()) =
+        join!(relay_backlog(&stack.target, System.now()), callbacks::check(stack, are_posted, report));
     // The check of the queues reports that it does not exist.
     let why = "another check reports that it does not exist";
     if let Some(backlog) = report.read_if_present("what waits on the events relay queue", backlog, why) {
@@ -163,20 +160,6 @@ fn judge_role<'a>(
     }
 }
 
-fn judge_callbacks(are_posted: bool, callbacks: usize, report: &mut Report) {
-    match (are_posted, callbacks) {
-        (true, 0) => report.warning(
-            "Callbacks is on, and no tenant has a callback: no event is posted",
-            "set one with `redial callbacks set --tenant T --to SUBSCRIPTION`, or deploy with Callbacks=off",
-        ),
-        (false, 1..) => report.warning(
-            format!("{callbacks} of the tenants have a callback, and Callbacks is off: no event is posted"),
-            "deploy with Callbacks=on, or remove them with `redial callbacks clear --tenant T`",
-        ),
-        (true, 1..) | (false, 0) => {}
-    }
-}
-
 fn judge_backlog(backlog: Backlog, report: &mut Report) {
     let remedy = "each event waits until all of its targets have taken it: `Events are not relayed` in the runbook finds the \
                   one that does not";
@@ -231,18 +214,6 @@ mod tests {
         let denied = "fault: cleanup's role may not events:PutEvents on the bus";
         for (decision, expected) in [(Allowed, ""), (ImplicitDeny, denied), (ExplicitDeny, denied)] {
             finds(expected, |report| judge_role([&decision].into_iter(), report));
-        }
-    }
-
-    #[test]
-    fn callbacks_without_their_parameter_and_the_parameter_without_callbacks_are_warnings() {
-        for (are_posted, callbacks, expected) in [
-            (true, 0, "warning: Callbacks is on, and no tenant has a callback"),
-            (false, 2, "warning: 2 of the tenants have a callback, and Callbacks is off"),
-            (true, 2, ""),
-            (false, 0, ""),
-        ] {
-            finds(expected, |report| judge_callbacks(are_posted, callbacks, report));
         }
     }
 

@@ -69,6 +69,7 @@ async fn a_bus_that_does_not_exist_and_no_callback(stack: &TestStack) {
     let (tenant, hooks) =
         (Tenant::parse("acme").expect("valid"), SubscriptionId::parse("hooks").expect("valid"));
     callbacks.set(&tenant, &hooks).await.expect("the table takes it");
+    a_callback_whose_webhook_takes_no_events(stack).await;
     find(stack, &BOTH, &[]);
     let lines = stack.shown("doctor");
     assert!(
@@ -77,6 +78,18 @@ async fn a_bus_that_does_not_exist_and_no_callback(stack: &TestStack) {
         ),
         "{lines}"
     );
+}
+
+/// It is not stored at first, and is switched on in the end.
+async fn a_callback_whose_webhook_takes_no_events(stack: &TestStack) {
+    find(stack, &BOTH, &["fault: the callback of acme (hooks) is not stored"]);
+    let webhook = json!({"url": "https://partner.example/hook"}).to_string();
+    stack.json_reading("subscriptions put --tenant acme --id hooks", &webhook);
+    find(stack, &["doctor"], &[]);
+    stack.overwrite(&stack.tables().subscriptions, &[("pk", "acme#hooks")], "state", "disabled").await;
+    let disabled = "fault: the webhook of the callback of acme (hooks) is disabled";
+    find(stack, &["doctor"], &[disabled]);
+    stack.redial("subscriptions enable hooks --tenant acme").succeeds();
 }
 
 async fn callbacks_of_a_stack_without_the_parameter(stack: &TestStack) {
