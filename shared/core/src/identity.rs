@@ -55,7 +55,7 @@ impl DeliveryId {
 pub enum IdSource {
     /// The producer gave it: reusing it for another content is a conflict.
     Producer,
-    /// A hash of the producer's idempotency key: the same key is the same delivery.
+    /// A hash of the producer's idempotency key, or of the event that a callback posts: the same key is the same delivery.
     IdempotencyKey,
     SqsMessageId,
 }

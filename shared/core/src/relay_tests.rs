@@ -2,6 +2,7 @@ use super::*;
 use crate::channel::Channel;
 use crate::event::{End, Event, State};
 use crate::fixtures::{as_message, delivery, message, subscription, time};
+use crate::identity::IdSource;
 use crate::lane::Lane;
 use crate::ledger;
 use crate::message::{Message, QueueKind, To, Travel, parse};
@@ -106,6 +107,10 @@ fn a_repeated_event_is_one_delivery_and_any_other_is_another() {
     let other = Event { id: Some(delivery("m2").id), ..event.clone() };
     let state = Event { state: State::Pruned, ..event.clone() };
     let of_other = Event { subscription: Some(id("s1")), ..event.clone() };
+    // A worker that takes up what another one has begun announces the end as the ledger has it.
+    let retold = Event { status: Some(503), ..event.clone() };
+    let (retold, _) = posted(&retold, "hooks");
+    assert_eq!((retold.id, retold.id_source), (first.clone(), IdSource::IdempotencyKey));
     for another in [later, other, state, of_other] {
         assert_ne!(of(&another, "hooks"), first, "{another:?}");
     }

@@ -100,6 +100,9 @@ impl Reader<'_> {
         object.optional("v", A_VERSION, |raw| shape::unsigned(raw).filter(|version| *version == VERSION));
         let (id, id_source) = self.id(&mut object);
         let to = To::take(&mut object, self.kind == QueueKind::Retry);
+        // A callback's id is a digest of its event: two announcements of one end may differ in what else they say of it.
+        let is_derived = matches!(to, Some(To::Callback(_))) && id_source == IdSource::Producer;
+        let id_source = if is_derived { IdSource::IdempotencyKey } else { id_source };
         let notification = notification(&mut object, to.as_ref());
         let payload = payload(&mut object, notification.as_ref());
         let short = "a string of at most 128 bytes";
