@@ -1,5 +1,6 @@
 //! Erasures in memory: marks, requests, and a search of what tests look at. A page of it is a table.
 
+use redial_core::dead_letter::Reference;
 use redial_core::erasure::{At, Counts, Erasure, ErasureId, Kind, Person, Place, Searched, Subject};
 use redial_core::identity::Tenant;
 use redial_core::time::Timestamp;
@@ -71,6 +72,12 @@ fn erase(state: &mut State, person: &Person, place: Place) -> (u64, Counts) {
                 state.described.remove(&letter);
                 found.add(Kind::DeadLetter);
             }
+            let is_its = |it: &Reference| {
+                let is_hash = person.is_hash(it.endpoint_hash.as_deref());
+                it.tenant == person.tenant.as_str()
+                    && (person.is_subscription(it.subscription.as_deref()) || is_hash)
+            };
+            state.described.retain(|_, reference| !is_its(reference));
             before
         }
         Place::Parked => {

@@ -6,7 +6,7 @@ use redial_core::access::{ApiKeyId, Credential, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::cancel::{self, Decision};
-use redial_core::ledger::listing::{Listing, MOST, Position as Place};
+use redial_core::ledger::listing::Listing;
 use redial_core::ledger::{self, Cancellation, expires_at};
 use redial_core::page::Position;
 use redial_core::time::Timestamp;
@@ -16,7 +16,7 @@ use redial_engine::ports::{
 };
 
 use super::effects::assert_distinct;
-use super::{Memory, Row, State};
+use super::{Memory, Row, State, by_state};
 
 impl Deliveries for Memory {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
@@ -59,22 +59,13 @@ impl Deliveries for Memory {
     }
 
     async fn list(&self, listing: &Listing) -> Result<Listed, PortError> {
+        let lag = self.index_lag();
         self.effect("list", |state| {
-            let position = |entry: &ledger::Entry| Place { at: entry.updated_at, id: entry.key.id.clone() };
-            let is_wanted = |entry: &ledger::Entry| {
-                entry.key.tenant == listing.tenant
-                    && listing.finds(entry)
-                    && !entry.is_forgotten(state.now)
-                    && entry.updated_at >= listing.since
-                    && listing.after.as_ref().is_none_or(|after| position(entry) < *after)
-            };
-            let mut found: Vec<ledger::Entry> = state.ledger.values().filter(is_wanted).collect();
-            found.sort_by_key(|entry| std::cmp::Reverse(position(entry)));
-            let limit = listing.limit.clamp(1, MOST);
-            let has_more = found.len() > limit;
-            found.truncate(limit);
-            let next = found.last().filter(|_| has_more).map(position);
-            Listed { records: found.into_iter().map(|entry| record(state, entry)).collect(), next }
+            let (keys, next) = by_state::page(state, listing, lag);
+            let found = keys.iter().filter_map(|key| state.ledger.get(key));
+            let is_wanted = |entry: &ledger::Entry| listing.finds(entry) && !entry.is_forgotten(state.now);
+            let records = found.filter(is_wanted).map(|entry| record(state, entry)).collect();
+            Listed { records, next }
         })
         .await
     }

@@ -6,6 +6,7 @@
 
 mod audiences;
 mod book;
+mod by_state;
 mod effects;
 mod entries;
 mod erasures;
@@ -25,6 +26,7 @@ mod subscriptions;
 mod telemetry;
 mod waits;
 
+pub use by_state::ByState;
 pub use entries::Entries;
 pub use expiry::Row;
 pub use pages::StoredPage;

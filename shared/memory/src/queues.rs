@@ -1,7 +1,6 @@
 //! Queues and dead letters in memory.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::identity::{SubscriptionId, Tenant};
@@ -109,7 +108,7 @@ impl DeadLetterStore for Memory {
 
     /// What is absent is found by an index, and deleted whatever it is by now.
     async fn delete_absent_bodies(&self, now: Timestamp, limit: u32) -> Result<u32, PortError> {
-        let lag = self.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.index_lag());
+        let lag = self.index_lag();
         self.effect("delete_absent_bodies", |state| {
             let then = state.now.minus(lag);
             let is_gone = |writes: &[(Timestamp, Option<Timestamp>)]| matches!(writes.last(), Some((at, None)) if *at <= then);

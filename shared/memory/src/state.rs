@@ -35,6 +35,7 @@ use redial_engine::ports::{
     RegisteredLine, Replaced, StoredOrigin, WalkProgress,
 };
 
+use super::by_state::ByState;
 use super::entries::Entries;
 use super::pages::StoredPage;
 
@@ -116,6 +117,10 @@ pub struct State {
     /// Calls that are to fail: by name, how often.
     pub failing: HashMap<&'static str, (usize, PortErrorKind)>,
     pub ledger: Entries,
+    /// The index of deliveries by their states as it was last read.
+    pub by_state: Option<ByState>,
+    /// By how much it may be behind, where no schedule says so.
+    pub index_lag: Duration,
     pub takeovers: Vec<Takeover>,
     /// Attempts that were recorded, in order.
     pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,

@@ -10,6 +10,17 @@ pub fn endpoint(receiver: usize, is_webhook: bool, incarnation: u32, tenant: &st
     format!("https://{host}/r{receiver}/{incarnation}/{tenant}")
 }
 
+/// The address that a tenant's events are posted to.
+pub fn callback(tenant: &str) -> String {
+    format!("{CALLBACKS}{tenant}")
+}
+
+pub fn is_callback(endpoint: &str) -> bool {
+    endpoint.starts_with(CALLBACKS)
+}
+
+const CALLBACKS: &str = "https://callbacks.example/events/0/";
+
 /// The number of the receiver at an address.
 pub fn receiver_of(endpoint: &str) -> Option<usize> {
     endpoint.split('/').nth(3)?.strip_prefix('r')?.parse().ok()

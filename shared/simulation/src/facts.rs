@@ -53,6 +53,8 @@ pub struct Facts {
     pub standing: BTreeMap<SubscriptionKey, Standing>,
     /// When they were stored or changed last.
     pub stored_at: BTreeMap<SubscriptionKey, Timestamp>,
+    /// Subscriptions of which an operator confirmed that they are gone, and whether their users have subscribed again since.
+    pub confirmed: BTreeMap<SubscriptionKey, bool>,
     /// Deliveries that a receiver answered with a success.
     pub accepted: BTreeSet<DeliveryKey>,
     /// Until when a receiver asked to wait, and the invocation that it asked.

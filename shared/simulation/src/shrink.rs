@@ -97,6 +97,7 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     add(&|it| it.faults.index_lag = Duration::ZERO);
     add(&|it| it.audiences.unreadable_until = None);
     add(&|it| it.audiences.too_long_at = None);
+    add(&|it| it.calls_back = false);
     add(&|it| it.by_api.clear());
     add(&|it| it.acknowledged.clear());
     for at in 0..of.sendings.len() {

@@ -160,8 +160,18 @@ pub struct Memo {
     pub neighbours: Neighbours,
     pub releases: Releases,
     pub lines: Lines,
+    pub callbacks: Callbacks,
+    /// When the attempts end that are under way, where a tenant may have a few.
+    pub under_way: Vec<Timestamp>,
     /// The recipient that alone fails, where nothing else does.
     pub lone: Option<Lone>,
+}
+
+/// What arrived at tenants' callbacks.
+#[derive(Debug, Default)]
+pub struct Callbacks {
+    /// The tenant and the event of each POST that was answered with a success.
+    pub accepted: BTreeSet<(String, String)>,
 }
 
 /// How many releases were put on queues, where they are counted.

@@ -7,8 +7,10 @@ mod api;
 mod audiences;
 mod batches;
 mod bodies;
+mod callbacks;
 mod cancellations;
 mod claims;
+mod confirmations;
 mod crowd;
 mod ends;
 mod grafts;
@@ -16,14 +18,17 @@ mod holds;
 mod hostile;
 mod hours;
 mod lines;
+mod listings;
 pub mod mutant;
 pub mod nursery;
 mod operators;
 mod pages;
+mod persons;
 mod protection;
 mod quarantine;
 mod records;
 mod relay;
+mod seats;
 mod storage;
 mod suspects;
 mod tags;
@@ -43,15 +48,20 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
         ends::MUTANTS,
         quarantine::MUTANTS,
         relay::MUTANTS,
+        callbacks::MUTANTS,
         audiences::MUTANTS,
         pages::MUTANTS,
         storage::MUTANTS,
+        confirmations::MUTANTS,
         suspects::MUTANTS,
         protection::MUTANTS,
+        seats::MUTANTS,
+        persons::MUTANTS,
         operators::MUTANTS,
         api::MUTANTS,
         cancellations::MUTANTS,
         holds::MUTANTS,
+        listings::MUTANTS,
         hours::MUTANTS,
         tags::MUTANTS,
         traces::MUTANTS,

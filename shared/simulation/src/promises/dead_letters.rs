@@ -39,8 +39,8 @@ impl Memo {
         }
         let letter = &reference.letter;
         let Some(body) = state.bodies.get(&reference.key()) else {
-            // What is over is absent, and may be deleted by now.
-            if now < promise.earliest_end {
+            // What is over is absent, and may be deleted by now; so is what is about a person that was erased.
+            if now < promise.earliest_end && state.erased.is_empty() {
                 self.violated(format!("{key} has the dead letter {letter}, and no body"));
             }
             return;
@@ -62,7 +62,14 @@ impl Memo {
                 continue;
             }
             if !stored.bodies.contains_key(&key) {
-                self.violated(format!("the body of {}#{} was deleted before its time", key.tenant, key.id));
+                // The search of an erasure removes what is about a person.
+                if stored.erased.is_empty() {
+                    self.violated(format!(
+                        "the body of {}#{} was deleted before its time",
+                        key.tenant, key.id
+                    ));
+                }
+                continue;
             }
             let is_whole = |body: &DeadLetterBody| is_whole(&body.body, now);
             if key.id == PARTED && stored.bodies.get(&key).is_some_and(|body| !is_whole(body)) {

@@ -8,12 +8,16 @@ use redial_core::ledger::{self, DEDUPE_WINDOW};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 
+use super::persons;
 use super::remains::Remains;
 use crate::situations::Situation;
 use crate::watch::Memo;
 
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     for (key, sendings) in remains.accepted {
+        if persons::is_about_the_erased(remains, sendings) {
+            continue;
+        }
         let contents: BTreeSet<u32> = sendings.iter().map(|sending| sending.content).collect();
         judge_one(key, &contents, remains, memo);
     }

@@ -16,6 +16,9 @@ impl Memo {
         };
         let Some(state) = State::ALL.iter().find(|state| state.label() == text("state")) else { return };
         let key = DeliveryKey { tenant, id };
+        if super::callbacks::is_of_one(key.id.as_str()) {
+            return self.violated(format!("{key} posted an event, and its own end was announced"));
+        }
         if !state.is_terminal() {
             return self.violated(format!("{key} was announced as {}, which is no end", state.label()));
         }

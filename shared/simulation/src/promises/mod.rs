@@ -3,7 +3,9 @@
 mod acks;
 mod api;
 mod audiences;
+mod callbacks;
 mod cancellations;
+mod confirmations;
 mod crowd;
 mod dead_letters;
 mod ends;
@@ -12,13 +14,16 @@ mod hostile;
 mod hours;
 mod lateness;
 mod lines;
+mod listings;
 mod operators;
 mod passes;
+mod persons;
 mod posts;
 mod protection;
 mod quarantine;
 mod relay;
 mod remains;
+mod seats;
 mod storage;
 mod tags;
 mod traces;
@@ -28,6 +33,7 @@ use redial_core::metric::Metric;
 use crate::situations::Situation;
 use crate::watch::{Memo, Releases};
 
+pub(crate) use listings::Listings;
 pub(crate) use remains::Remains;
 pub(crate) use tags::tags_of;
 pub(crate) use traces::traceparent_of;
@@ -90,6 +96,7 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     ends::judge(remains, memo);
     relay::judge(remains, memo);
+    callbacks::judge(remains, memo);
     operators::judge(remains, memo);
     cancellations::judge(remains, memo);
     api::judge(remains, memo);
@@ -98,6 +105,7 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     audiences::judge(remains, memo);
     storage::judge(remains, memo);
     hostile::judge(remains, memo);
+    persons::judge(remains, memo);
     tags::judge(remains, memo);
     traces::judge(remains, memo);
 }

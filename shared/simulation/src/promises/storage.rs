@@ -11,6 +11,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::Claim;
 use redial_memory::State as Stored;
 
+use super::confirmations;
 use super::posts::TOLERANCE;
 use super::remains::Remains;
 use crate::address;
@@ -282,16 +283,22 @@ fn dead(remains: &Remains<'_>, memo: &mut Memo) {
 fn guarded(remains: &Remains<'_>, wave: Wave, memo: &mut Memo) {
     let count = wave.until - wave.from;
     for receiver in wave.from..wave.until {
-        let is_it = |(key, _): &(&SubscriptionKey, _)| {
+        let is_it = |key: &SubscriptionKey| {
             key.tenant.as_str() == wave.tenant && key.id.as_str() == format!("r{receiver}")
         };
-        let stored = remains.state.subscriptions.iter().find(is_it).map(|(_, stored)| stored.state);
-        let expected = (count >= MANY).then_some(State::Quarantined);
+        let stored = remains.state.subscriptions.iter().find(|(key, _)| is_it(key));
+        let stored = stored.map(|(_, stored)| stored.state);
+        let expected = match memo.facts.confirmed.iter().find(|(key, _)| is_it(key)) {
+            Some((_, true)) => Some(State::Active),
+            Some((_, false)) => None,
+            None => (count >= MANY).then_some(State::Quarantined),
+        };
         if stored != expected {
             memo.violated(format!(
                 "r{receiver} turned gone with {count} others: {stored:?}, not {expected:?}"
             ));
         }
     }
+    confirmations::judge(remains, memo);
     memo.situations.saw(if count >= MANY { Situation::GreatWave } else { Situation::SmallWave });
 }

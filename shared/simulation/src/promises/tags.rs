@@ -10,6 +10,7 @@ use redial_core::page::Position;
 use redial_core::tag::MessageTags;
 use serde_json::{Value, json};
 
+use super::callbacks;
 use super::remains::Remains;
 use crate::watch::Memo;
 
@@ -25,7 +26,8 @@ impl Memo {
     /// What the ledger, or a page, says of a delivery.
     pub(crate) fn is_tagged(&mut self, entry: &Entry) {
         // What was cancelled before its message came says nothing of it.
-        if entry.is_known() && json!(entry.given.tags) != tags_of(entry.key.tenant.as_str()) {
+        let is_of_a_producer = entry.is_known() && !callbacks::is_of_one(entry.key.id.as_str());
+        if is_of_a_producer && json!(entry.given.tags) != tags_of(entry.key.tenant.as_str()) {
             let Entry { key, state, given, .. } = entry;
             let tags = given.tags.to_text();
             self.violated(format!("the entry of {key}, {state}, has the tags {tags:?}"));
@@ -55,7 +57,7 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     for reference in remains.state.described.values().filter(|it| it.channel != UNREAD) {
         let Reference { tenant, id, letter, tags, .. } = reference;
         let read = tags.as_deref().map(|tags| json!(MessageTags::from_text(tags)));
-        let is_of_a_tenant = Tenant::parse(tenant).is_some();
+        let is_of_a_tenant = Tenant::parse(tenant).is_some() && !callbacks::is_of_one(id);
         if is_of_a_tenant && read != Some(tags_of(tenant)) {
             memo.violated(format!("the dead letter {tenant}#{id} {letter} has the tags {tags:?}"));
         }

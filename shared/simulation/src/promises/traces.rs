@@ -7,6 +7,7 @@ use redial_core::identity::Tenant;
 use redial_core::traceparent::Traceparent;
 use serde_json::Value;
 
+use super::callbacks;
 use super::remains::Remains;
 use super::tags::UNREAD;
 use crate::watch::Memo;
@@ -40,11 +41,12 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     for reference in remains.state.described.values().filter(|it| it.channel != UNREAD) {
         let Reference { tenant, id, letter, trace_id, .. } = reference;
-        if Tenant::parse(tenant).is_some() && *trace_id != trace_of(tenant) {
+        let is_of_a_tenant = Tenant::parse(tenant).is_some() && !callbacks::is_of_one(id);
+        if is_of_a_tenant && *trace_id != trace_of(tenant) {
             memo.violated(format!("the dead letter {tenant}#{id} {letter} names the trace {trace_id:?}"));
         }
     }
-    for webhook in &remains.state.webhooks {
+    for webhook in remains.state.webhooks.iter().filter(|it| !callbacks::is_of_one(&it.id)) {
         let (tenant, trace) = (webhook.tenant.as_str(), webhook.traceparent.map(|it| it.trace_id()));
         if trace != trace_of(tenant) {
             memo.violated(format!("the webhook {tenant}#{} is posted in the trace {trace:?}", webhook.id));

@@ -34,13 +34,17 @@ pub enum Focus {
     Dead,
     /// One browser's push service refuses it alone, and for some hours all are refused.
     Refused,
+    /// A person is erased while its messages are in every state.
+    Erased,
+    /// Several workers have messages of a tenant that may have a few attempts under way.
+    Seats,
     /// Messages with hours that are short, at receivers that fail.
     Hours,
 }
 
 impl Focus {
     /// Some are drawn more often: what they need is rarer in them.
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 21] = [
         Self::LastReceive,
         Self::LastReceiveOfATag,
         Self::Crossing,
@@ -58,6 +62,8 @@ impl Focus {
         Self::Dead,
         Self::Refused,
         Self::Refused,
+        Self::Seats,
+        Self::Erased,
         Self::Hours,
         Self::Hours,
     ];

@@ -16,9 +16,11 @@ use super::hostile;
 use super::hours::Hours;
 use super::messages::Sending;
 use super::operators::{Action, Whose};
+use super::persons;
 use super::pressure::InVain;
 use super::protection::Stream;
 use super::receivers::{Behaviour, Receiver};
+use super::seats;
 use super::storage::{Others, Storage};
 use super::whole::Scenario;
 
@@ -40,6 +42,8 @@ pub(super) fn scenario(focus: Focus, seed: u64) -> Scenario {
         Focus::Dead => dead(blank, rng),
         Focus::Refused => refused(blank, rng),
         Focus::Hours => hours(blank, rng),
+        Focus::Seats => seats::scenario(blank, rng),
+        Focus::Erased => persons::scenario(blank, rng),
     }
 }
 

@@ -14,9 +14,11 @@ pub mod hours;
 pub mod messages;
 pub mod operations;
 pub mod operators;
+pub mod persons;
 pub mod pressure;
 pub mod protection;
 pub mod receivers;
+mod seats;
 pub mod storage;
 pub mod together;
 mod under_pressure;
@@ -42,6 +44,9 @@ pub use whole::Scenario;
 
 /// How often people are drawn until there are some.
 const TRIES: usize = 16;
+
+/// A scenario that lasts so long is about what the ledger has forgotten.
+const LONG: Duration = Duration::from_secs(7 * 86_400);
 
 /// How old an eventually consistent read of a stream is at the most.
 const STALE: Duration = Duration::from_secs(3);
@@ -123,11 +128,21 @@ impl Scenario {
             by_api: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
             relays,
+            most_at_once: None,
+            calls_back: false,
         };
-        match together {
+        let scenario = match together {
             None => scenario.with_operators().under_pressure(),
             Some(areas) => scenario.with_two(areas, of_base),
-        }
+        };
+        scenario.with_callbacks()
+    }
+
+    /// Where events are relayed, and neither are so many that posting them drowns the rest nor is the ledger to forget what they led to.
+    fn with_callbacks(self) -> Self {
+        let are_few = self.stream.is_none() && self.foe.is_none() && self.audiences == Audiences::default();
+        let calls_back = self.relays && are_few && self.storage.lasts < LONG;
+        Self { calls_back, ..self }
     }
 
     /// What makes the second of two areas, besides audiences and storage. `of_base`: how many receivers and messages are not storage's,

@@ -18,11 +18,16 @@ const DAY: Duration = Duration::from_secs(86_400);
 const PARTS: u32 = 320;
 const ALL_PARTS: u32 = 1_000;
 
+/// From so many endpoints on that turn gone together, all are kept: infra/docs/operate.md.
+const GREAT: usize = 10;
+
 /// What happens to what is stored.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Act {
     /// A user's subscription is erased.
     Erases(&'static str, usize),
+    /// A tenant asks the HTTP API to erase a person: its subscription, and all with the `ref` of its messages.
+    ErasesPerson(&'static str, usize),
     /// A browser subscribes: with a new endpoint, or with the one that it had last.
     Subscribes { tenant: &'static str, receiver: usize, is_new: bool },
     /// An operator switches a webhook's receiver off.
@@ -31,6 +36,8 @@ pub enum Act {
     Enables(&'static str, usize),
     /// The next step of a rotation of the key of hashes: all workers are restarted with these keys.
     Rotates(&'static str),
+    /// An operator says of every other subscription in quarantine that its endpoint is gone.
+    Confirms(&'static str),
     /// TTL deletes expired rows, each with this probability.
     Expires(f64),
     /// The ledger has forgotten these ids by now: what is sent with them is new.
@@ -185,6 +192,13 @@ impl Storage {
         let until = others.receivers.len();
         self.wave = is_calm.then_some(Wave { from, until, tenant: "acme" });
         self.lasts = at + HOUR;
+        if is_calm && count >= GREAT {
+            self.acts.push((at + HOUR, Act::Confirms("acme")));
+            // One of those that were confirmed comes back before the walk of the day.
+            let returns = Act::Subscribes { tenant: "acme", receiver: from + from % 2, is_new: true };
+            self.acts.push((at + HOUR + Duration::from_secs(60), returns));
+            self.lasts = at + HOUR + DAY;
+        }
     }
 
     /// Webhooks' receivers that fail for days: for good, or with a success in between.

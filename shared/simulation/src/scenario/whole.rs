@@ -56,6 +56,10 @@ pub struct Scenario {
     pub acknowledged: BTreeSet<String>,
     /// Whether events go by a queue of the stack's own, and from there to the producers' queue and to a bus.
     pub relays: bool,
+    /// How many of the first tenant's attempts may be under way together, if that is limited.
+    pub most_at_once: Option<u32>,
+    /// Whether each tenant's events are also posted to a webhook of its own.
+    pub calls_back: bool,
 }
 
 impl Scenario {
@@ -83,6 +87,8 @@ impl Scenario {
             by_api: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
             relays: false,
+            most_at_once: None,
+            calls_back: false,
         }
     }
 

@@ -24,7 +24,8 @@ pub const NEW_KEY: &str = "new";
 const EFFECTS: u32 = 24;
 
 /// What sweeps begin with, every five minutes for days: not worth a line.
-const SWEEPS_LOOK: [&str; 7] = [
+const SWEEPS_LOOK: [&str; 8] = [
+    "pending_erasures",
     "begun_before",
     "lines",
     "open_windows",

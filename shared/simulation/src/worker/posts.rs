@@ -15,7 +15,7 @@ use redial_memory::senders::{answered, answered_with};
 use redial_memory::{State, dispatch_settings};
 
 use super::Worker;
-use crate::address::{ALL, receiver_of};
+use crate::address::{self, ALL, receiver_of};
 use crate::neighbours::Exchange;
 use crate::payload::{Payload, read_payload};
 use crate::posted::{Posted, Sign};
@@ -26,9 +26,15 @@ use crate::watch::{Memo, Post};
 /// How long the adapters wait for a push service.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The share of POSTs to a callback that fail while there are faults.
+const FAILING_CALLBACKS: f64 = 0.3;
+
 impl Worker {
     /// A POST arrives, or may have: what comes of it, and whether it may be.
     pub(super) fn is_posted(&self, endpoint: &str, payload: &[u8], within: Duration, state: &State) -> Reply {
+        if address::is_callback(endpoint) {
+            return self.is_called_back(endpoint, payload, within);
+        }
         let scenario = &self.stage.scenario;
         let receiver = receiver_of(endpoint).and_then(|at| scenario.receivers.get(at));
         let of_foe = scenario.foe.as_ref().and_then(|foe| foe.target_at(endpoint));
@@ -63,6 +69,7 @@ impl Worker {
             match read_payload(payload) {
                 Some(Payload { key, content, ack }) => {
                     memo.acks.tokens.extend(ack);
+                    memo.takes_a_seat(&key, now, reply.takes, scenario.most_at_once);
                     let is_swallowed = matches!(reply.outcome, Outcome::InDoubt(_));
                     let post =
                         Post { at: now, content, turn: Turn::default(), token: token.clone(), is_swallowed };
@@ -90,6 +97,22 @@ impl Worker {
         if self.stage.scenario.stream.is_some() {
             self.posts_to(endpoint, payload, &reply);
         }
+        reply
+    }
+
+    /// An event arrives at a tenant's callback.
+    fn is_called_back(&self, endpoint: &str, payload: &[u8], within: Duration) -> Reply {
+        let behaviour = match self.stage.strikes(FAILING_CALLBACKS) {
+            true if self.stage.rng().random_bool(0.5) => Behaviour::Swallows(InDoubt::Reset),
+            true => Behaviour::Answers(503),
+            false => Behaviour::Accepts,
+        };
+        let reply = self.reply(behaviour).within(within);
+        let (now, token, status) = (self.stage.timeline.now(), self.token(), status_of(&reply));
+        self.stage.trace.add(now, &self.name, format_args!("POST {endpoint} {token}: {reply:?}"));
+        let mut memo = self.stage.watch.memo();
+        memo.facts.answers.entry(endpoint.to_owned()).or_default().add(status, now);
+        memo.is_called_back(endpoint, payload, status);
         reply
     }
 

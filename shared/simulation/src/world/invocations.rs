@@ -221,6 +221,7 @@ impl World {
         self.places[task.worker] = self.instance(task.worker);
         self.is_unanswered(id);
         self.is_cancelled_without_answer(id);
+        self.is_erased_without_answer(id);
         self.is_unheard(id);
     }
 
@@ -233,6 +234,7 @@ impl World {
             Done::Swept => return,
             Done::Entered(answers) => return self.answers(id, answers),
             Done::Cancelled(answer) => return self.cancelled(id, answer),
+            Done::Requested(answer) => return self.erasure_requested(id, *answer),
             Done::Acknowledged(answer) => return self.acknowledged(id, answer),
         };
         let Some(source) = task.source else { return };

@@ -5,14 +5,18 @@ mod api;
 mod asked;
 mod audiences;
 mod browsers;
+mod callbacks;
 mod cancellations;
 mod hostile;
 mod invocations;
+mod listings;
 mod operators;
 mod passes;
+mod persons;
 mod producers;
 mod protection;
 mod queues;
+mod report;
 mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +26,11 @@ use std::task::Wake;
 use std::time::Duration;
 
 use redial_core::dead_letter::DeadLetterKey;
-use redial_core::identity::DeliveryKey;
+use redial_core::erasure::Erasure;
+use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::Cancellation;
 use redial_core::route::WaitSettings;
+use redial_core::share::{Concurrency, Share};
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_core::zone::Zone;
@@ -37,12 +43,15 @@ use redial_engine::quota::QuotaGuard;
 use redial_memory::{self as memory, CleanupWorker, Memory, State};
 use serde_json::Value;
 
+pub use report::Report;
+
 use crate::knowledge::WatchedProtection;
 use crate::promises::{self, Remains};
 use crate::released_runs::ReleasedRuns;
+use crate::scenario::focus::Focus;
 use crate::scenario::messages::Sending;
-use crate::scenario::{BEGIN, Scenario};
-use crate::situations::{Situation, Situations};
+use crate::scenario::{BEGIN, Scenario, TENANTS};
+use crate::situations::Situation;
 use crate::sqs::{Source, Sqs, Stored, VISIBILITY};
 use crate::stage::Stage;
 use crate::timeline::{Event, Next, Timeline};
@@ -83,24 +92,6 @@ impl deliver::Ports for Watched {
     type Quotas = Memory;
 }
 
-/// What a simulation found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
-    pub seed: u64,
-    /// What must not be, in the order in which it came about.
-    pub violations: Vec<String>,
-    pub situations: Situations,
-    pub steps: u64,
-    pub deliveries: usize,
-    pub posts: usize,
-    /// Calls of AWS by workers, without those that sweeps begin with.
-    pub calls: usize,
-    /// Messages that were received.
-    pub received: usize,
-    /// Empty unless it was kept.
-    pub trace: String,
-}
-
 /// Runs a scenario to its end.
 pub fn run(scenario: &Scenario, keeps_trace: bool) -> Report {
     World::new(scenario, keeps_trace).run()
@@ -115,6 +106,8 @@ enum Done {
     Entered(Vec<Option<Answer>>),
     /// To a caller who cancels a delivery.
     Cancelled(Result<Cancellation, PortError>),
+    /// To a tenant who has a person erased.
+    Requested(Box<Result<Option<Erasure>, PortError>>),
     /// To a browser.
     Acknowledged(Result<Acknowledged, PortError>),
 }
@@ -158,6 +151,8 @@ struct World {
     texts: BTreeMap<usize, Vec<asked::Item>>,
     /// Cancellations under way by their invocations: which actions they are.
     cancelling: BTreeMap<u64, usize>,
+    /// The same of requests to erase a person.
+    erasing: BTreeMap<u64, usize>,
     /// All reports of browsers, and those under way by their invocations.
     reports: Vec<asked::Report>,
     reporting: BTreeMap<u64, usize>,
@@ -200,7 +195,15 @@ impl World {
             trace: Trace::new(keeps_trace),
         };
         let memory = Memory::at(begin);
-        memory.state().has_events = true;
+        {
+            let mut state = memory.state();
+            state.has_events = true;
+            state.index_lag = scenario.faults.index_lag;
+            let concurrency =
+                scenario.most_at_once.and_then(|most| Concurrency::parse(&most.to_string()).ok());
+            let limited = Tenant::parse(TENANTS[0]).expect("invariant: a tenant's name");
+            state.shares.insert(limited, Share { concurrency, ..Share::default() });
+        }
         if scenario.together.is_some() {
             stage.watch.saw(Situation::TwoAreas);
         }
@@ -229,6 +232,9 @@ impl World {
         for (sweep, first) in [(Sweep::Waits, 60), (Sweep::Prune, 120), (Sweep::Bodies, 180)] {
             timeline.after(Duration::from_secs(first), Event::Sweep(sweep));
         }
+        if scenario.focus == Some(Focus::Erased) {
+            timeline.after(Duration::from_secs(240), Event::Sweep(Sweep::Erasures));
+        }
         let mut world = Self {
             memory,
             sqs: Sqs::new(scenario.pressure.twice_at_last),
@@ -244,6 +250,7 @@ impl World {
             requests: BTreeMap::new(),
             texts: BTreeMap::new(),
             cancelling: BTreeMap::new(),
+            erasing: BTreeMap::new(),
             reports: Vec::new(),
             reporting: BTreeMap::new(),
             replayed: BTreeSet::new(),
@@ -259,6 +266,7 @@ impl World {
             world.subscribe(receiver);
         }
         world.admit_foe();
+        world.set_callbacks();
         world.plan_audiences();
         world.plan_storage();
         for number in 0..scenario.clocks.len() {
@@ -325,10 +333,10 @@ impl World {
             known_lines: KnownLines::default(),
             quotas: of(),
         };
-        let relays = self.stage.scenario.relays;
+        let Scenario { relays, calls_back: to_callbacks, .. } = *self.stage.scenario;
         let settings = cleanup::Settings {
             hash_keys: self.hash_keys(),
-            relay: cleanup::Relay { to_queue: relays, to_bus: relays, to_callbacks: false },
+            relay: cleanup::Relay { to_queue: relays, to_bus: relays, to_callbacks },
             ..memory::cleanup_settings()
         };
         let cleanup = memory.cleanup(settings);
@@ -385,6 +393,7 @@ impl World {
         }
         self.look_at_sizes();
         self.look_around();
+        self.ask_by_state();
         self.look_recipients_up();
         let state = self.memory.state();
         let remains = Remains {
@@ -444,6 +453,8 @@ impl World {
             && state.registered.is_empty()
             && state.lines.is_empty()
             && state.open_windows.is_empty()
+            && state.erasures.is_empty()
+            && state.subscriptions.values().all(|it| it.gone_confirmed_at.is_none())
     }
 
     fn happens(&mut self, event: Event) {
@@ -477,6 +488,9 @@ impl World {
                     .timeline
                     .after(every * u32::try_from(times).unwrap_or(u32::MAX), Event::Sweep(which));
                 self.look_around();
+                if which == Sweep::Prune {
+                    self.ask_by_state();
+                }
                 self.stage.watch.memo().lines_move(&self.memory.state(), which == Sweep::Waits);
                 self.sweep(which);
             }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use rand::RngExt;
 use redial_core::dead_letter::{Kind, Reference};
+use redial_core::erasure::Subject;
 use redial_core::message::QueueKind;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::setback::SENT_AGAIN_FROM;
+use redial_memory::State;
 
 use super::storage::note_raw;
 use super::{Task, World};
@@ -30,6 +32,15 @@ const COPIES_IN_VAIN: (usize, usize) = (40, 80);
 /// How many releases of one bucket or one shard may be on their way: an execution may release twice, so may the sweep, and what was parked
 /// after the bucket's time releases it each time.
 const MOST_RELEASES: usize = 100;
+
+/// Whether a message is about a person that was erased: it is dropped as it is read.
+fn is_dropped(state: &State, stored: &Stored) -> bool {
+    if state.erased.is_empty() {
+        return false;
+    }
+    let message = read(stored, QueueKind::Retry).or_else(|| read(stored, QueueKind::Ingest));
+    message.is_some_and(|(message, _)| Subject::of(&message).any(|subject| state.erased.contains(&subject)))
+}
 
 impl World {
     /// Looks at what invocations of dispatch and cleanup have sent, and at what cleanup has described.
@@ -78,14 +89,17 @@ impl World {
         back: &[String],
     ) {
         let token = format!("i{id}");
+        let state = self.memory.state();
         let mut memo = self.stage.watch.memo();
-        for Stored { id, .. } in messages {
+        for stored in messages {
+            let id = &stored.id;
             if back.contains(id) {
                 memo.returns(&token, id);
-            } else {
+            } else if !is_dropped(&state, stored) {
                 memo.acknowledges(&token, id);
             }
         }
+        drop(state);
         if memo.passes.remove(&token).is_some_and(|pass| pass.has_failed_to_send) {
             messages.iter().for_each(|message| self.sqs.crashes(source, message));
         }
@@ -146,6 +160,7 @@ impl World {
         let state = self.memory.state();
         let mut memo = self.stage.watch.memo();
         memo.keeps_bodies(&state, self.stage.timeline.now());
+        memo.looks_for_the_erased(&state);
         note_raw(&state, &mut memo);
         let mut counts = BTreeMap::new();
         let mut releases = BTreeMap::new();

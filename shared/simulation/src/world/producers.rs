@@ -11,9 +11,11 @@ use super::hostile::Destination;
 use super::{SETTLING, World};
 use crate::payload::filling;
 use crate::promises::{tags_of, traceparent_of};
+use crate::scenario::focus::Focus;
 use crate::scenario::hostile::{MOST_ATTEMPTS, POLICIES};
 use crate::scenario::hours::Hours;
 use crate::scenario::messages::Sending;
+use crate::scenario::persons::{ERASED, REF};
 use crate::scenario::pressure::{LONG, NEVER_IN_DOUBT, PARTED};
 use crate::situations::Situation;
 use crate::sqs::Source;
@@ -66,7 +68,9 @@ impl World {
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
         // A message to a webhook's address must not ask for acknowledgements: nobody could make them.
         let has_acks = self.stage.scenario.acknowledged.contains(id) && !(is_webhook && sending.by_address);
+        let is_erased = self.stage.scenario.focus == Some(Focus::Erased) && sending.receiver == ERASED;
         let more = [
+            ("ref", is_erased.then(|| Value::from(REF))),
             ("ttl", sending.ttl.map(Value::from)),
             ("class", sending.class.map(Value::from)),
             ("retry", sending.retry.map(policy)),

@@ -10,7 +10,7 @@ use redial_core::identity::{
 };
 use redial_core::ledger::Entry;
 use redial_core::push_target::{PushKeys, PushTarget};
-use redial_core::subscription::{Consent, Document, Renewal, SameEndpoint, State};
+use redial_core::subscription::{Consent, Document, Renewal, SameEndpoint, State, Subscription};
 use redial_core::webhook::Health;
 use redial_engine::ports::{Erased, Found, SubscriptionBook};
 use redial_memory::{Row, State as Stored};
@@ -28,7 +28,7 @@ use crate::watch::Memo;
 use crate::worker::NEW_KEY;
 
 /// What is made on the ports themselves, without a schedule, is made at once.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
         Poll::Pending => unreachable!("a port without a schedule never waits"),
@@ -37,11 +37,14 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 
 impl World {
     pub(super) fn act(&mut self, at: usize) {
-        self.planned -= 1;
+        if !matches!(self.stage.scenario.storage.acts[at].1, Act::ErasesPerson(..)) {
+            self.planned -= 1;
+        }
         let (_, act) = self.stage.scenario.storage.acts[at].clone();
         self.trace("user", format_args!("{act:?}"));
         match act {
             Act::Erases(tenant, receiver) => self.erases(tenant, receiver),
+            Act::ErasesPerson(tenant, receiver) => self.erases_person(at, tenant, receiver),
             Act::Subscribes { tenant, receiver, is_new } => self.subscribes(tenant, receiver, is_new),
             Act::Disables(tenant, receiver) => {
                 let key = subscription(tenant, receiver);
@@ -61,9 +64,31 @@ impl World {
                 }
                 self.knows(&key);
             }
+            Act::Confirms(tenant) => self.confirms(tenant),
             Act::Rotates(keys) => self.rotates(keys),
             Act::Expires(share) => self.expires(share),
             Act::Reuses => self.reuses(),
+        }
+    }
+
+    /// `redial subscriptions prune`: the walk of the day removes what was confirmed.
+    fn confirms(&mut self, tenant: &str) {
+        let now = self.now();
+        let is_one = |(key, stored): &(&SubscriptionKey, &Subscription)| {
+            let number = key.id.as_str().strip_prefix('r').and_then(|number| number.parse::<usize>().ok());
+            key.tenant.as_str() == tenant
+                && stored.state == State::Quarantined
+                && number.is_some_and(|number| number.is_multiple_of(2))
+        };
+        let keys: Vec<SubscriptionKey> =
+            self.memory.state().subscriptions.iter().filter(is_one).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            if let Some(stored) = self.memory.state().subscriptions.get_mut(&key) {
+                (stored.state, stored.gone_confirmed_at) = (State::Gone, Some(now));
+            }
+            self.stage.watch.saw(Situation::Confirmed);
+            self.stage.watch.memo().facts.confirmed.insert(key.clone(), false);
+            self.knows(&key);
         }
     }
 
@@ -113,6 +138,9 @@ impl World {
         at_once(self.memory.renew(renewal, SameEndpoint::Replace, self.now()))
             .expect("invariant: it is made at once");
         self.stage.watch.saw(Situation::SubscribedAgain);
+        if is_new && let Some(has_returned) = self.stage.watch.memo().facts.confirmed.get_mut(&key) {
+            *has_returned = true;
+        }
         // The same endpoint of a subscription that is there stays what it was, switched off or not.
         if is_new || !was_there {
             self.stage.watch.memo().facts.off_since.remove(&address);
