@@ -76,7 +76,7 @@ const ON_A_STACK: &str = "
     hash-key: rotate --id a:b => 1 to 32 letters
     hash-key: retire => <ID>
     hash-key: status --stack a --local b => --local
-    tail: --verdict accepted => sent, sign_again, retry, gone, failed
+    tail: --verdict accepted => --verdict: expected sent, sign_again, retry, gone or failed, found `accepted`
     tail: --since=soon | --since=10 | --since=-1m => 90s, 30m, 2h, 7d
     vapid: retire => <ID>
     vapid: retire k1 => --yes
@@ -84,7 +84,8 @@ const ON_A_STACK: &str = "
 
 /// The same of commands that need no stack, or run without `--state-dir`.
 const WITHOUT_A_STACK: &str = "
-    cost: --dead-letter-rate -1 => from 0 to 100, found `-1`
+    cost: --dead-letter-rate -1
+    cost: --dead-letter-rate 101 => --dead-letter-rate: expected a number from 0 to 100: 0.05 is one in twenty messages, found `101`
     cost: --messages 1000000000001 | --subscriptions many => expected a whole number
     send: --tenant acme --to s1 --payload s3cret --tag A => --tag: expected 1 to 32 lower-case letters
     send: --tenant acme --to s1 --payload s3cret --id a:b => --id: expected 1 to 64 letters
@@ -123,13 +124,13 @@ const WITHOUT_A_STACK: &str = "
     simulate: --rate 1/h => longer than a year
     simulate: --ttl 2419201 => --ttl
     simulate: -o outage.png => ends in .svg
-    simulate: --workers 0 | --workers 10001 => 1..=10000
+    simulate: --workers 0 | --workers 10001 => --workers: expected a whole number from 1 to 10000
     simulate: --breaker on | --limit 50/s | --counter-lag 2s => --workers <N>
     simulate: --workers 2 --breaker half => --breaker: expected on, off or both, found `half`
     simulate: --workers 2 --limit 0/s => 2000/s, 120/min
     simulate: --workers 2 --counter-lag 2ms => 1m30s
     simulate: --tenants acme => acme:1000,other:10
-    simulate: --tenants acme:1 --messages 7 => --messages: cannot be combined with --tenants
+    simulate: --tenants acme:1 --messages 7 => --tenants: cannot be combined with --messages
 ";
 
 /// Commands that are right, but for the stack, which is not there.
