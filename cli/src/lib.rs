@@ -46,6 +46,6 @@ mod verify;
 mod webhooks;
 mod when;
 
-pub(crate) use redial_console::{duration, failure, input, table, terminal, wrapped};
+pub(crate) use redial_console::{duration, failure, input, line, origin, table, terminal, tone, wrapped};
 #[cfg(feature = "local")]
 pub use redial_local_stack::{self as local, browser_demo};

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     arguments,
     failure::Failure,
-    quotas,
+    origin, quotas,
     stack::{OnStack, WORKERS_FOLLOW},
     table::{Column, Narrow, Table},
     terminal::{say, width},
@@ -98,7 +98,7 @@ enum Of {
 impl Whose {
     fn limited(&self) -> Result<Limited, Failure> {
         match self.of {
-            Of::Origin => arguments::origin("NAME", &self.name).map(Limited::Origin),
+            Of::Origin => origin::parse("NAME", &self.name).map(Limited::Origin),
             Of::Tenant => arguments::tenant(&self.name)
                 .map(Limited::Tenant)
                 .map_err(|expected| Failure::input(format!("NAME: expected a tenant: {expected}"))),

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use redial::commands::Cli;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    Cli::parse().run().await
+    match Cli::read(std::env::args_os()) {
+        Ok(cli) => cli.run().await,
+        Err(code) => code,
+    }
 }

@@ -44,10 +44,10 @@ pub(crate) struct Set {
     #[arg(value_name = "TENANT", value_parser = arguments::tenant)]
     tenant: Tenant,
     /// How many turns it has for each turn of a tenant without a weight: 1 to 100
-    #[arg(long, group = "what", value_name = "WEIGHT", value_parser = Weight::parse)]
+    #[arg(long, group = "what", value_name = "N", value_parser = Weight::parse)]
     weight: Option<Weight>,
     /// The most of its attempts that may be under way together: 1 to 10000
-    #[arg(long, group = "what", value_name = "ATTEMPTS", value_parser = Concurrency::parse)]
+    #[arg(long, group = "what", value_name = "N", value_parser = Concurrency::parse)]
     concurrency: Option<Concurrency>,
     #[command(flatten)]
     on: OnStack,

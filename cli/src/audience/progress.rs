@@ -11,7 +11,7 @@ use redial_core::{
 use serde_json::{Value, json};
 
 use super::outcomes::Outcomes;
-use crate::{arguments, failure::Failure};
+use crate::{arguments, failure::Failure, line::Line, tone::Tone};
 
 #[derive(Debug, Args)]
 pub(super) struct Which {
@@ -49,6 +49,13 @@ pub(super) enum State {
 }
 
 impl State {
+    const fn tone(self) -> Option<Tone> {
+        match self {
+            Self::Expired => Some(Tone::Caution),
+            Self::Open | Self::Done | Self::Cancelled => None,
+        }
+    }
+
     /// In JSON and in words.
     pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
@@ -91,7 +98,7 @@ impl Shown {
     }
 
     /// `bearing` is the number of subscriptions with the tag, if it was counted.
-    pub(super) fn lines(&self, bearing: Option<u64>, outcomes: Option<&Outcomes>) -> Vec<String> {
+    pub(super) fn lines(&self, bearing: Option<u64>, outcomes: Option<&Outcomes>) -> Vec<Line> {
         let run = &self.standing.run;
         let moment = |at: Timestamp| at.to_rfc3339_seconds();
         let tag = self.audience.as_ref().map_or_else(
@@ -99,15 +106,17 @@ impl Shown {
             |it| it.rate.map_or_else(|| it.tag.to_string(), |rate| format!("{}, at {rate}", it.tag)),
         );
         let mut lines = vec![
-            format!("{}: {}", self.state.names().1, self.progress()),
-            format!("tag         {tag}"),
-            format!("lane        {}", run.lane.label()),
-            format!("opened      {}", moment(run.opened_at)),
-            format!("kept until  {}", moment(run.kept_until)),
+            Line::default()
+                .then(self.state.names().1, self.state.tone())
+                .then(&format!(": {}", self.progress()), None),
+            format!("tag         {tag}").into(),
+            format!("lane        {}", run.lane.label()).into(),
+            format!("opened      {}", moment(run.opened_at)).into(),
+            format!("kept until  {}", moment(run.kept_until)).into(),
         ];
-        lines.extend(run.cancelled_at.map(|at| format!("cancelled   {}", moment(at))));
-        lines.extend(bearing.map(|bearing| format!("with tag    {bearing}")));
-        lines.extend(outcomes.map(|outcomes| format!("outcomes    {}", outcomes.line())));
+        lines.extend(run.cancelled_at.map(|at| format!("cancelled   {}", moment(at)).into()));
+        lines.extend(bearing.map(|bearing| format!("with tag    {bearing}").into()));
+        lines.extend(outcomes.map(|outcomes| format!("outcomes    {}", outcomes.line()).into()));
         lines
     }
 
@@ -189,7 +198,7 @@ mod tests {
         let it = shown(5, true, "2026-11-21T10:05:30Z");
         let lines = it.lines(Some(60), None);
         assert_eq!(lines[0], "cancelled: 48 recipients, 5 of 16 parts done");
-        assert!(lines.contains(&"tag         news, at 500/s".to_owned()), "{lines:?}");
+        assert!(lines.contains(&"tag         news, at 500/s".into()), "{lines:?}");
         let json = it.to_json(None, None);
         assert_eq!(
             (&json["id"], &json["parts_done"], &json["bearing"], &json["rate"]),

@@ -9,9 +9,11 @@ use redial_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    duration::whole,
+    duration::relative,
+    line::Line,
     parked::{Lines, Waiting},
     table::{Column, Narrow, Table},
+    tone::Tone,
 };
 
 const HEADINGS: [&str; 10] = [
@@ -155,8 +157,8 @@ impl Row {
         let Count { attempts, failures, limited, .. } = self.recent;
         let (until, since) = times(&self.phase);
         let when = match (until, since) {
-            (Some(until), _) => format!("in {}", whole(until.since(now))),
-            (None, Some(since)) => format!("{} ago", whole(now.since(since))),
+            (Some(until), _) => relative(until, now),
+            (None, Some(since)) => relative(since, now),
             (None, None) => "-".to_owned(),
         };
         let whose = match self.recipient() {
@@ -176,35 +178,41 @@ impl Row {
             limited.to_string(),
             self.pace.map_or("-".to_owned(), per_second),
             self.waiting.map_or("-".to_owned(), |waiting| waiting.to_string()),
-            self.looked_at.map_or("-".to_owned(), |at| format!("{} ago", whole(now.since(at)))),
+            self.looked_at.map_or("-".to_owned(), |at| relative(at, now)),
         ]
     }
 }
 
 /// A table, with fewer columns where the terminal is narrow; below it what opened breakers, since the counts restart then, and where providers in trouble say what is wrong.
-pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
+pub(crate) fn lines(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<Line> {
     let mut lines = rows_in(rows, now, terminal);
-    lines.extend(rows.iter().filter_map(Row::why));
+    lines.extend(rows.iter().filter_map(Row::why).map(Line::from));
     let mut pages: Vec<&str> = rows.iter().filter_map(Row::status_page).collect();
     pages.dedup();
-    lines.extend(pages.into_iter().map(|page| format!("status page: {page}")));
+    lines.extend(pages.into_iter().map(|page| format!("status page: {page}").into()));
     lines
 }
 
 /// A row is one line. What says least of an origin in trouble goes first; JSON has everything.
-fn rows_in(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<String> {
+fn rows_in(rows: &[Row], now: Timestamp, terminal: Option<usize>) -> Vec<Line> {
     let column = |heading| match heading {
         "PROVIDER" => Column::text(heading).narrowed(1, Narrow::LeaveOut),
         "LOOKED AT" => Column::text(heading).narrowed(2, Narrow::LeaveOut),
         "LIMITED" => Column::number(heading).narrowed(3, Narrow::LeaveOut),
         "PACE" => Column::number(heading).narrowed(4, Narrow::LeaveOut),
         "ORIGIN" => Column::text(heading).narrowed(5, Narrow::CutStart),
-        "PHASE" => Column::text(heading).narrowed(6, Narrow::CutEnd),
+        "PHASE" => Column::text(heading).narrowed(6, Narrow::CutEnd).toned(tone),
         "ATTEMPTS" | "FAILURES" | "WAITING" => Column::number(heading),
         _ => Column::text(heading),
     };
     let table = Table::new(HEADINGS.map(column)).within(terminal);
     table.with(rows.iter().map(|row| row.cells(now))).lines()
+}
+
+/// Of a phase as it is shown. Breakers open and close by themselves.
+pub(crate) fn tone(shown: &str) -> Option<Tone> {
+    let label = shown.split(',').next().unwrap_or_default();
+    (label != Phase::Closed.label()).then_some(Tone::Caution)
 }
 
 /// The one recipient that it is about; null: it is about an origin.

@@ -10,6 +10,7 @@ use redial_core::{
 use crate::{
     arguments,
     failure::Failure,
+    origin,
     stack::{OnStack, Target},
 };
 
@@ -32,7 +33,7 @@ pub(super) struct Which {
 impl Which {
     /// The breaker that is meant. A recipient's must have a state: only workers that saw the recipient fail read one.
     pub(super) async fn circuit(&self) -> Result<(Circuit, Target), Failure> {
-        let origin = arguments::origin("ORIGIN", &self.origin)?;
+        let origin = origin::parse("ORIGIN", &self.origin)?;
         let endpoint = self.endpoint.as_deref().map(hash).transpose()?;
         let target = self.on.target().await?;
         let Some((tenant, endpoint)) = self.tenant.as_ref().zip(endpoint) else {

@@ -2,9 +2,12 @@
 //!
 //! Results go to standard output, progress and errors to standard error.
 
-use std::process::ExitCode;
+mod refusal;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 use redial_core::message::SCHEMA;
 use redial_engine::http_api;
@@ -14,7 +17,7 @@ use crate::local;
 use crate::{
     api_keys, audience, aws_error, breakers, callbacks, cancel, console, cost, dead_letters, doctor,
     failover, failure::Failure, hash_key, limits, policy, replica, send, status, subscriptions, tail,
-    tenants, terminal::print_as_it_is, vapid, verify, webhooks,
+    tenants, terminal::print_as_it_is, tone, vapid, verify, webhooks,
 };
 
 /// Redial delivers web push and webhooks from your own AWS account; this is its command line.
@@ -116,6 +119,24 @@ Examples:
 }
 
 impl Cli {
+    /// Reads a command line; where there is nothing to run, prints why, or the help that was asked for.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, ExitCode> {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        if arguments.iter().any(|argument| argument == "--json") {
+            tone::never();
+        }
+        let mut command = Self::command();
+        let read = command.try_get_matches_from_mut(&arguments);
+        read.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
+            if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                return refusal::failure(&error, &command, &arguments).report();
+            }
+            // A reader that leaves is no error.
+            let _closed = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        })
+    }
+
     pub async fn run(self) -> ExitCode {
         let done = match self.command {
             #[cfg(feature = "local")]

@@ -3,10 +3,13 @@
 use clap::Args;
 use redial_adapters::success_logs::SuccessLogs;
 
+/// More than the world sends in a month.
+const MOST: u64 = 1_000_000_000_000;
+
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Traffic {
     /// Number of messages, but for those to audiences
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub(super) messages: u64,
     /// Retries per message, on average
     #[arg(long, value_name = "RATE", default_value_t = 0.05, value_parser = rate)]
@@ -30,10 +33,10 @@ pub(super) struct Traffic {
     #[arg(long, value_name = "RATE", default_value_t = 0.0, value_parser = rate)]
     pub(super) ack_rate: f64,
     /// Messages to audiences
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub(super) audiences: u64,
     /// Recipients of each message to an audience
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub(super) recipients: u64,
     /// Messages to audiences are sent by the page: the stack's parameter AudiencePages
     #[arg(long)]
@@ -42,7 +45,7 @@ pub(super) struct Traffic {
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=900_000))]
     pub(super) page_ms: u32,
     /// Stored subscriptions
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub(super) subscriptions: u64,
     /// Messages in a batch, 1 to 10
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10))]

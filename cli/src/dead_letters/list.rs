@@ -13,6 +13,7 @@ use super::{
     which::{CLOCK_SKEW, Filter, Which},
 };
 use crate::{
+    duration::relative,
     failure::Failure,
     stack::{Target, TargetArgs},
     table::{Column, Narrow, ROWS, Table},
@@ -22,7 +23,7 @@ use crate::{
 /// Lists dead letters, newest first
 ///
 /// They are read from an index, page by page, while they are printed. Without --since the list goes back 14 days. SENT AGAIN is the last
-/// `replay`. Columns that do not fit the terminal are left out; --json has all.
+/// `replay`. Columns that do not fit the terminal are left out; --json has all, and exact times.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -56,7 +57,7 @@ impl List {
             if self.json {
                 print(&json_of(described).to_string())?;
             } else {
-                table.add(row(described));
+                table.add(row(described, now));
             }
             if table.waiting() == ROWS {
                 print_lines(table.page())?;
@@ -122,7 +123,7 @@ fn position(text: &str) -> Result<Position, &'static str> {
 /// In a narrow terminal the reason stays longest.
 fn table(terminal: Option<usize>) -> Table {
     let columns = [
-        Column::text("AT"),
+        Column::text("WHEN"),
         Column::text("TENANT").narrowed(6, Narrow::CutEnd),
         Column::text("ID").narrowed(5, Narrow::CutEnd),
         Column::text("REASON"),
@@ -134,17 +135,17 @@ fn table(terminal: Option<usize>) -> Table {
     Table::new(columns).within(terminal)
 }
 
-fn row(described: &Described) -> [String; 8] {
+fn row(described: &Described, now: Timestamp) -> [String; 8] {
     let it = &described.reference;
     [
-        Timestamp::from_ms(it.at).to_rfc3339_seconds(),
+        relative(Timestamp::from_ms(it.at), now),
         it.tenant.clone(),
         it.id.clone(),
         it.reason.clone(),
         it.channel.clone(),
         it.status.map_or("-".to_owned(), |status| status.to_string()),
         it.attempts.to_string(),
-        described.replayed_at.map_or("-".to_owned(), Timestamp::to_rfc3339_seconds),
+        described.replayed_at.map_or("-".to_owned(), |at| relative(at, now)),
     ]
 }
 
@@ -183,19 +184,20 @@ mod tests {
         replayed.reference.id = "an-id-that-is-longer-than-others".to_owned();
         replayed.reference.status = None;
         replayed.replayed_at = Some(Timestamp::from_secs(2_000));
-        let lines = |terminal| table(terminal).with([row(&described()), row(&replayed)]).lines();
+        let now = Timestamp::from_secs(2_090);
+        let lines = |terminal| table(terminal).with([row(&described(), now), row(&replayed, now)]).lines();
         assert_eq!(
             lines(None),
             [
-                "AT                    TENANT  ID                                REASON             CHANNEL   STATUS  ATTEMPTS  SENT AGAIN",
-                "1970-01-01T00:16:40Z  acme    d1                                retries_exhausted  web_push     503         6  -",
-                "1970-01-01T00:16:40Z  acme    an-id-that-is-longer-than-others  retries_exhausted  web_push       -         6  1970-01-01T00:33:20Z",
+                "WHEN         TENANT  ID                                REASON             CHANNEL   STATUS  ATTEMPTS  SENT AGAIN",
+                "18m 10s ago  acme    d1                                retries_exhausted  web_push     503         6  -",
+                "18m 10s ago  acme    an-id-that-is-longer-than-others  retries_exhausted  web_push       -         6  1m 30s ago",
             ]
         );
         for terminal in [120, 100, 80, 70, 60] {
             let lines = lines(Some(terminal));
             assert!(lines.iter().all(|line| line.chars().count() <= terminal), "{terminal}: {lines:?}");
         }
-        assert_eq!(lines(Some(64))[2], "1970-01-01T00:16:40Z  acme    an-id-that-is-…  retries_exhausted");
+        assert_eq!(lines(Some(56))[2], "18m 10s ago  acme    an-id-that-is-l…  retries_exhausted");
     }
 }

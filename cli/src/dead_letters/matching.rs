@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::which::Filter;
 use crate::{
+    line::Line,
     table::{Column, Narrow, Table},
     terminal::width,
 };
@@ -91,7 +92,7 @@ impl Tally {
     }
 
     /// A table by tenant and reason; `ready` adds a column with the dead letters that would be sent.
-    pub(super) fn lines(&self, ready: Option<&Self>) -> Vec<String> {
+    pub(super) fn lines(&self, ready: Option<&Self>) -> Vec<Line> {
         let [tenant, reason] = ["TENANT", "REASON"].map(Column::text);
         let tenant = tenant.narrowed(0, Narrow::CutEnd);
         let numbers = ["DEAD LETTERS", ready.map_or("", |_| "TO BE SENT")].map(Column::number);

@@ -35,7 +35,7 @@ pub(crate) use self::{
 use crate::{
     failure::Failure,
     stack::TargetArgs,
-    terminal::{print, say},
+    terminal::{print, print_lines, say_toned},
 };
 
 /// Examines a stack and reports what is wrong with it, with a remedy for each finding
@@ -100,8 +100,8 @@ pub(crate) fn show(diagnosis: &Diagnosis, as_json: bool) -> Result<(), Failure> 
     if as_json {
         print(&diagnosis.to_json().to_string())?;
     } else {
-        diagnosis.lines().iter().try_for_each(|line| print(line))?;
-        say(&diagnosis.summary());
+        print_lines(diagnosis.lines())?;
+        say_toned(&diagnosis.summary(), diagnosis.tone());
     }
     if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
 }

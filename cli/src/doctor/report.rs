@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::aws_error::AwsError;
+use crate::{aws_error::AwsError, line::Line, tone::Tone};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -13,11 +13,17 @@ pub(crate) enum Severity {
     Warning,
 }
 
+/// Where the words of a line begin.
+const COLUMN: usize = 24;
+
+const FAULT: &str = "fault";
+const WARNING: &str = "warning";
+
 impl Severity {
     fn label(self) -> &'static str {
         match self {
-            Self::Fault => "fault",
-            Self::Warning => "warning",
+            Self::Fault => FAULT,
+            Self::Warning => WARNING,
         }
     }
 }
@@ -124,11 +130,19 @@ impl Report {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    fn lines(&self) -> Vec<String> {
-        let line = |label: &str, text: &str| format!("{label:<9}{:<15}{text}", self.check);
+    fn lines(&self) -> Vec<Line> {
+        let line = |label: &str, text: &str| {
+            let tone = match label {
+                FAULT => Some(Tone::Alarm),
+                WARNING => Some(Tone::Caution),
+                _ => None,
+            };
+            let rest = format!("{:<fill$}{:<15}{text}", "", self.check, fill = 9 - label.len());
+            Line::default().then(label, tone).then(&rest, None).going_on_at(COLUMN)
+        };
         let well = self.well.iter().filter(|_| self.is_ok()).map(|well| line("ok", well));
         let findings = self.findings.iter().flat_map(|Finding { severity, found, remedy }| {
-            [line(severity.label(), found), format!("{:<24}do: {remedy}", "")]
+            [line(severity.label(), found), Line::from(format!("{:<COLUMN$}do: {remedy}", ""))]
         });
         let unchecked = self
             .unchecked
@@ -169,8 +183,17 @@ impl Diagnosis {
     }
 
     /// One line for each check without findings, two for each finding.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<Line> {
         self.reports.iter().flat_map(Report::lines).collect()
+    }
+
+    /// How bad that is.
+    pub(crate) fn tone(&self) -> Option<Tone> {
+        match (self.has_faults(), self.count(Severity::Warning) + self.unchecked()) {
+            (true, _) => Some(Tone::Alarm),
+            (false, 0) => Some(Tone::Well),
+            (false, _) => None,
+        }
     }
 
     pub(crate) fn summary(&self) -> String {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     failure::Failure,
+    line::Line,
     stack::OnStack,
     table::{Column, Table},
     terminal::say,
@@ -50,7 +51,7 @@ pub(super) fn id(text: &str) -> Result<String, &'static str> {
 }
 
 /// One line for each key.
-pub(super) fn lines(document: &HashDocument) -> Vec<String> {
+pub(super) fn lines(document: &HashDocument) -> Vec<Line> {
     let row = |(id, role): (&str, Role)| [id.to_owned(), words(role)];
     Table::new(["", ""].map(Column::text)).with(document.roles().into_iter().map(row)).lines()
 }

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     failure::Failure,
     input,
+    line::Line,
     send::documents::MAX_MESSAGE_BYTES,
     stack::{OnStack, Target},
 };
@@ -98,9 +99,9 @@ impl Explain {
             line
         };
         let lines = || {
-            let mut lines = decision(&message, &circumstances, &ignored, source);
-            lines.extend(to.note.clone());
-            lines.push(String::new());
+            let decided = decision(&message, &circumstances, &ignored, source);
+            let mut lines: Vec<Line> = decided.into_iter().chain(to.note.clone()).map(Line::from).collect();
+            lines.push(Line::default());
             lines.extend(show::lines(&policy, &table, ttl, is_limited));
             lines
         };

@@ -16,6 +16,7 @@ use crate::{
     arguments,
     duration::words,
     failure::Failure,
+    line::Line,
     stack::OnStack,
     table::{Column, Table},
     terminal::say,
@@ -80,24 +81,24 @@ impl Show {
     }
 }
 
-pub(super) fn lines(policy: &Policy, timetable: &Timetable, ttl: Ttl, cut: bool) -> Vec<String> {
-    let mut lines = vec![policy.name.clone()];
+pub(super) fn lines(policy: &Policy, timetable: &Timetable, ttl: Ttl, cut: bool) -> Vec<Line> {
+    let mut lines = vec![Line::from(&policy.name)];
     if let Some(description) = &policy.description {
-        lines.push(format!("  {description}"));
+        lines.push(format!("  {description}").into());
     }
-    lines.push(format!("  {}", summary(policy)));
+    lines.push(format!("  {}", summary(policy)).into());
     if policy.max_delay_ttl_fraction.is_some() && !cut && ttl != Ttl::UNLIMITED {
-        lines.push(format!("  shown for a TTL of {}; --ttl shows another", words(ttl.duration())));
+        lines.push(format!("  shown for a TTL of {}; --ttl shows another", words(ttl.duration())).into());
     }
     if timetable.rows.is_empty() {
         return lines;
     }
-    lines.push(String::new());
+    lines.push(Line::default());
     let headings = ["delay", "mean", "since the first failure", "mean", "waits in", ""].map(Column::text);
     let columns = [Column::number("retry")].into_iter().chain(headings);
     lines.extend(Table::new(columns).with(timetable.rows.iter().map(cells)).lines());
-    lines.push(String::new());
-    lines.push(ending(timetable));
+    lines.push(Line::default());
+    lines.push(ending(timetable).into());
     lines
 }
 

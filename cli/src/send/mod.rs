@@ -22,7 +22,12 @@ use std::{
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt as _, stream};
 use redial_adapters::system::System;
-use redial_core::{identity::Tenant, zone::Zone};
+use redial_core::{
+    identity::{DeliveryId, Tenant},
+    tag::MessageTag,
+    traceparent::Traceparent,
+    zone::Zone,
+};
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
@@ -99,11 +104,11 @@ struct One {
     #[arg(long, requires = "to")]
     payload: Option<String>,
     /// Its id, by which it is delivered once
-    #[arg(long, requires = "to")]
-    id: Option<String>,
+    #[arg(long, requires = "to", value_parser = arguments::delivery)]
+    id: Option<DeliveryId>,
     /// A tag, by which its delivery is found again; may be repeated
-    #[arg(long, requires = "to")]
-    tag: Vec<String>,
+    #[arg(long, requires = "to", value_parser = arguments::tag)]
+    tag: Vec<MessageTag>,
     /// The hours of the day in which it may be delivered, such as 09:00-20:00
     #[arg(long, value_name = "FROM-TO", requires = "to", value_parser = between)]
     between: Option<(String, String)>,
@@ -111,7 +116,7 @@ struct One {
     #[arg(long, value_name = "ZONE", requires = "between", value_parser = arguments::zone)]
     zone: Option<Zone>,
     /// The trace that it belongs to, as W3C Trace Context writes it: 00-TRACE-SPAN-FLAGS
-    #[arg(long, requires = "to")]
+    #[arg(long, requires = "to", value_parser = traceparent)]
     traceparent: Option<String>,
 }
 
@@ -132,7 +137,7 @@ impl One {
             message["id"] = id.as_str().into();
         }
         if !tag.is_empty() {
-            message["tags"] = json!(tag);
+            message["tags"] = tag.iter().map(MessageTag::as_str).collect();
         }
         if let Some((from, to)) = between {
             message["deliver_between"] = json!({"from": from, "to": to});
@@ -147,10 +152,16 @@ impl One {
     }
 }
 
-/// Two times, which are checked with the message.
+/// Two times; whether there are such times is checked with the message.
 fn between(text: &str) -> Result<(String, String), &'static str> {
-    let (from, to) = text.split_once('-').ok_or("two times of day, such as 09:00-20:00")?;
-    Ok((from.to_owned(), to.to_owned()))
+    let is_number = |text: &str| text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
+    let is_time = |text: &str| text.split(':').count() >= 2 && text.split(':').all(is_number);
+    let times = text.split_once('-').filter(|(from, to)| is_time(from) && is_time(to));
+    times.map(|(from, to)| (from.to_owned(), to.to_owned())).ok_or("two times of day, such as 09:00-20:00")
+}
+
+fn traceparent(text: &str) -> Result<String, &'static str> {
+    Traceparent::parse(text).map(|_| text.to_owned()).ok_or(Traceparent::FORM)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -344,8 +355,8 @@ mod tests {
                 to: Some(to.to_owned()),
                 tenant: Tenant::parse("acme"),
                 payload: payload.map(str::to_owned),
-                id: id.map(str::to_owned),
-                tag: id.iter().map(|id| format!("of:{id}")).collect(),
+                id: id.and_then(DeliveryId::parse),
+                tag: id.and_then(|id| MessageTag::parse(&format!("of:{id}"))).into_iter().collect(),
                 between: id.map(|_| between("22:00-06:00").expect("two times")),
                 zone: id.and_then(|_| Zone::parse("Europe/Berlin")),
                 traceparent: id.map(|_| "00-1".to_owned()),

@@ -16,7 +16,9 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::{
+    arguments,
     failure::Failure,
+    line::Line,
     terminal::{print, print_lines},
 };
 #[cfg(test)]
@@ -37,7 +39,7 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     local: Option<String>,
     /// Region of --stack [default: AWS_REGION, or the profile's]
-    #[arg(long, value_name = "REGION")]
+    #[arg(long, value_name = "REGION", value_parser = arguments::region)]
     region: Option<String>,
     /// Profile of the AWS configuration for --stack [default: AWS_PROFILE]
     #[arg(long, value_name = "NAME")]
@@ -136,7 +138,7 @@ impl OnStack {
     }
 
     /// Prints a result: with `--json` as one line of JSON, else as lines.
-    pub(crate) fn print<L: AsRef<str>>(
+    pub(crate) fn print<L: Into<Line>>(
         &self,
         json: impl FnOnce() -> Value,
         lines: impl FnOnce() -> Vec<L>,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Target, TargetArgs};
-use crate::failure::Failure;
+use crate::{arguments, failure::Failure};
 
 /// What a name of a stack on this machine begins with.
 const LOCAL: &str = "local:";
@@ -15,7 +15,7 @@ pub(crate) struct Pair {
     #[arg(long, value_name = "STACK")]
     pub(crate) from: String,
     /// Region of --from [default: AWS_REGION, or the profile's]
-    #[arg(long, value_name = "REGION")]
+    #[arg(long, value_name = "REGION", value_parser = arguments::region)]
     from_region: Option<String>,
     /// Profile of the AWS configuration for --from [default: AWS_PROFILE]
     #[arg(long, value_name = "NAME")]
@@ -24,7 +24,7 @@ pub(crate) struct Pair {
     #[arg(long, value_name = "STACK")]
     pub(crate) to: String,
     /// Region of --to
-    #[arg(long, value_name = "REGION")]
+    #[arg(long, value_name = "REGION", value_parser = arguments::region)]
     to_region: Option<String>,
     /// Profile of the AWS configuration for --to
     #[arg(long, value_name = "NAME")]

@@ -14,11 +14,16 @@ use serde_json::{Value, json};
 use super::delivery;
 use crate::{
     aws_error::AwsError,
+    duration::relative,
     failure::Failure,
+    line::Line,
     stack::Target,
     table::{Column, Narrow, Table},
     terminal::{print_lines, say, width},
 };
+
+/// Of an id, this many characters stay.
+const ID_WIDTH: usize = 24;
 
 #[derive(Debug)]
 pub(crate) struct ByState {
@@ -73,7 +78,7 @@ impl ByState {
         if json {
             print_lines(found.to_json().iter().map(Value::to_string))?;
         } else {
-            print_lines(lines(&found.records, |record| found.place(record)))?;
+            print_lines(lines(&found.records, found.at, |record| found.place(record)))?;
             if found.records.is_empty() {
                 let tags =
                     tags.iter().map(|tag| format!(" with the tag {tag}")).collect::<Vec<_>>().join(" and");
@@ -99,7 +104,7 @@ impl InState {
     }
 }
 
-fn lines(found: &[DeliveryRecord], place: impl Fn(&DeliveryRecord) -> String) -> Vec<String> {
+fn lines(found: &[DeliveryRecord], now: Timestamp, place: impl Fn(&DeliveryRecord) -> String) -> Vec<Line> {
     if found.is_empty() {
         return Vec::new();
     }
@@ -109,7 +114,7 @@ fn lines(found: &[DeliveryRecord], place: impl Fn(&DeliveryRecord) -> String) ->
         [
             entry.key.id.to_string(),
             entry.state.to_string(),
-            entry.updated_at.to_rfc3339_seconds(),
+            relative(entry.updated_at, now),
             or_none(entry.status.map(|status| status.to_string())),
             or_none(entry.reason.map(|reason| reason.to_string())),
             place(record),
@@ -119,7 +124,8 @@ fn lines(found: &[DeliveryRecord], place: impl Fn(&DeliveryRecord) -> String) ->
     let column = |heading| match heading {
         "STATUS" => Column::text(heading).narrowed(1, Narrow::LeaveOut),
         "STATE" => Column::text(heading).narrowed(2, Narrow::LeaveOut),
-        "WHERE" => Column::text(heading).narrowed(3, Narrow::CutEnd),
+        "ID" => Column::text(heading).narrowed(3, Narrow::CutEnd).at_least(ID_WIDTH),
+        "WHERE" => Column::text(heading).narrowed(4, Narrow::CutEnd),
         _ => Column::text(heading),
     };
     Table::new(headings.map(column)).within(width()).with(found.iter().map(row)).lines()

@@ -110,7 +110,7 @@ pub(crate) struct Status {
     #[arg(long)]
     json: bool,
     /// Wait until the delivery has ended, at most this long
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=LONGEST_WAIT))]
     wait: Option<u64>,
     /// List the deliveries in this state instead of one: retrying, parked, deferred, gone, expired, failed, failed_no_retries or cancelled
     #[arg(long, value_name = "STATE", value_parser = states(), hide_possible_values = true, conflicts_with_all = ["id", "wait"])]
@@ -144,6 +144,9 @@ fn states() -> impl clap::builder::TypedValueParser<Value = Filter> {
     let labels = PossibleValuesParser::new(Filter::ALL.map(Filter::label));
     labels.map(|label| Filter::from_label(&label).expect("invariant: it is one of the labels"))
 }
+
+/// A message waits a year at most.
+const LONGEST_WAIT: u64 = 31_536_000;
 
 impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {

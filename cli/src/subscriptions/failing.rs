@@ -10,8 +10,10 @@ use redial_core::{
 use redial_engine::ports::Clock as _;
 use serde_json::json;
 
+use super::list::tone;
 use crate::{
     arguments,
+    duration::relative,
     failure::Failure,
     stack::{OnStack, Target},
     table::{Column, Narrow, Table},
@@ -59,18 +61,19 @@ pub(super) async fn print(target: &Target, tenant: &Tenant, as_json: bool) -> Re
         say(&format!("no failing webhooks of {tenant}"));
         return Ok(());
     }
+    let now = System.now();
     let row = |it: &Subscription| {
         [
             it.key.id.to_string(),
             it.state.label().to_owned(),
             it.health.failures.to_string(),
-            it.health.failing_since.map(Timestamp::to_rfc3339_seconds).unwrap_or_default(),
+            it.health.failing_since.map(|at| relative(at, now)).unwrap_or_default(),
             it.recipient.endpoint().origin().as_str().to_owned(),
         ]
     };
     let columns = [
         Column::text("ID").narrowed(2, Narrow::CutEnd),
-        Column::text("STATE"),
+        Column::text("STATE").toned(tone),
         Column::number("FAILURES"),
         Column::text("SINCE"),
         Column::text("RECEIVER").narrowed(1, Narrow::CutStart),

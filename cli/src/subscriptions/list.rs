@@ -20,10 +20,12 @@ use super::failing;
 use crate::{
     arguments,
     aws_error::AwsError,
+    duration::relative,
     failure::Failure,
     stack::TargetArgs,
     table::{Column, Narrow, ROWS, Table},
     terminal::{print, print_lines, say, width},
+    tone::Tone,
 };
 
 /// Lists subscriptions, or with --failing a tenant's webhooks that fail or are disabled
@@ -171,7 +173,7 @@ fn table(terminal: Option<usize>) -> Table {
     let columns = [
         Column::text("TENANT").narrowed(2, Narrow::CutEnd),
         Column::text("ID").narrowed(5, Narrow::CutEnd),
-        Column::text("STATE"),
+        Column::text("STATE").toned(tone),
         Column::text("CHANNEL").narrowed(3, Narrow::LeaveOut),
         Column::text("SINCE").narrowed(1, Narrow::LeaveOut),
         Column::text("ORIGIN").narrowed(2, Narrow::LeaveOut),
@@ -188,11 +190,21 @@ fn row(found: &Subscription, now: Timestamp) -> [String; 8] {
         found.key.id.to_string(),
         found.state_at(now).label().to_owned(),
         found.recipient.channel().label().to_owned(),
-        found.created_at.map_or_else(|| "-".to_owned(), Timestamp::to_rfc3339_seconds),
+        found.created_at.map_or_else(|| "-".to_owned(), |at| relative(at, now)),
         found.recipient.endpoint().origin().as_str().to_owned(),
         if tags.is_empty() { "-".to_owned() } else { tags.join(",") },
         found.time_zone.map_or("-", Zone::name).to_owned(),
     ]
+}
+
+/// Of a state's label: who has to do something about it?
+pub(super) fn tone(label: &str) -> Option<Tone> {
+    match State::from_label(label)? {
+        // Nothing is sent until an operator decides.
+        State::Quarantined | State::Disabled => Some(Tone::Alarm),
+        State::Suspect => Some(Tone::Caution),
+        State::Active | State::Gone | State::Expired | State::Stale => None,
+    }
 }
 
 /// Every field is always present.
@@ -228,7 +240,7 @@ fn channels() -> impl clap::builder::TypedValueParser<Value = Channel> {
 }
 
 pub(super) fn tag(text: &str) -> Result<Tag, &'static str> {
-    Tag::parse(text).ok_or(Tag::FORM)
+    Tag::parse(text).ok_or("1 to 32 lower-case letters, digits, _ and -, the first a letter or a digit")
 }
 
 fn position(text: &str) -> Result<SubscriptionKey, &'static str> {
@@ -252,6 +264,23 @@ mod tests {
         let found = Subscription::new(key, Recipient::Webhook(WebhookTarget::at(endpoint)));
         let shown = format!("{:?} {}", row(&found, System.now()), json_of(&found, System.now()));
         assert!(shown.contains("https://hooks.example") && !shown.contains("s3cret"), "{shown}");
+    }
+
+    #[test]
+    fn a_row_has_an_age_and_its_json_the_exact_time() {
+        let endpoint = Endpoint::parse("https://hooks.example").expect("valid");
+        let key = position("acme/s1").expect("valid");
+        let mut found = Subscription::new(key, Recipient::Webhook(WebhookTarget::at(endpoint)));
+        found.created_at = Some(Timestamp::from_secs(1_000));
+        let now = Timestamp::from_secs(1_090);
+        assert_eq!(row(&found, now)[4], "1m 30s ago");
+        assert_eq!(json_of(&found, now)["created_at"], "1970-01-01T00:16:40.000Z");
+    }
+
+    #[test]
+    fn red_is_what_waits_for_the_operator() {
+        let red = State::ALL.iter().filter(|state| tone(state.label()) == Some(Tone::Alarm));
+        assert_eq!(red.map(|state| state.label()).collect::<Vec<_>>(), ["quarantined", "disabled"]);
     }
 
     #[test]

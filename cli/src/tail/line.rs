@@ -8,7 +8,7 @@ use redial_core::{
     channel::Channel, endpoint::EndpointHash, ledger::HeldBy, reason::Reason, time::Timestamp,
 };
 
-use redial_console::wrapped::wrapped;
+use redial_console::{line::Line, tone::Tone, wrapped::wrapped};
 
 use super::event::{Event, Kind, TAGS};
 use crate::duration::words as duration;
@@ -20,6 +20,29 @@ const OUTCOME: usize = 20;
 
 /// From this many columns on, most lines fit as they are.
 const WIDE: usize = 130;
+
+/// The lines of an event in a terminal of so many columns.
+pub(super) fn lines(event: &Event, columns: Option<usize>) -> Vec<Line> {
+    let texts = within(line(event), columns).into_iter();
+    texts.map(|text| Line::default().then(&text, tone(event.kind))).collect()
+}
+
+/// Only what needs the operator stands out.
+fn tone(kind: Kind) -> Option<Tone> {
+    match kind {
+        Kind::Panic | Kind::Quarantined | Kind::PolicyIgnored | Kind::LimitIgnored | Kind::Infrastructure => {
+            Some(Tone::Alarm)
+        }
+        Kind::Attempt
+        | Kind::SentByPage
+        | Kind::HeldBack
+        | Kind::Breaker
+        | Kind::DeadLetter
+        | Kind::QuotaExceeded
+        | Kind::Request
+        | Kind::Successes => None,
+    }
+}
 
 pub(crate) fn line(event: &Event) -> String {
     let word = |field| word(event, field);
@@ -64,7 +87,7 @@ pub(crate) fn line(event: &Event) -> String {
 
 /// The line as it fits into a terminal of so many columns: in a narrow one with the time alone, without the widths of columns, and broken
 /// at words.
-pub(super) fn within(line: String, columns: Option<usize>) -> Vec<String> {
+fn within(line: String, columns: Option<usize>) -> Vec<String> {
     let Some(columns) = columns.filter(|columns| *columns < WIDE) else { return vec![line] };
     let time = line.split_once('T').map_or(line.as_str(), |(_, time)| time);
     let cells = time.split("  ").map(str::trim).filter(|cell| !cell.is_empty());

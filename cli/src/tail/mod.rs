@@ -27,7 +27,7 @@ use self::{
     filter::Filter,
     follow::{Follower, Unread},
     init_errors::InitError,
-    line::{line, within},
+    line::lines as lines_of,
     source::{Backoff, POLL},
 };
 use crate::{
@@ -128,10 +128,10 @@ impl Tail {
                 found = true;
                 for event in events {
                     let texts = if self.json {
-                        vec![event.text]
+                        vec![event.text.into()]
                     } else {
                         let lines = self.filter.shown(event);
-                        lines.iter().flat_map(|event| within(line(event), width())).collect()
+                        lines.iter().flat_map(|event| lines_of(event, width())).collect()
                     };
                     for text in texts {
                         if !is_read(writeln!(io::stdout(), "{}", shown(&text, &io::stdout())))? {

@@ -74,7 +74,7 @@ impl Generate {
         }
         say(&format!("\nThe public key goes into your web page:\n{SUBSCRIBE}"));
         say(
-            "The private key goes into the stack, as the template's parameter VapidPrivateKey (or a secret of your own,\n\
+            "The private key goes into the stack, as the template's parameter VapidPrivateKey (or a secret of your own, \
              named by VapidSecretId); for `redial local up`, into the environment as VAPID_PRIVATE_KEY.",
         );
         Ok(())

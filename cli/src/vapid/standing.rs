@@ -16,9 +16,11 @@ use super::secret::VapidSecret;
 use crate::{
     aws_error::classified,
     failure::Failure,
+    line::Line,
     stack::{OnStack, Target},
     table::{Column, Narrow, Table},
     terminal::{say, width},
+    tone::Tone,
 };
 
 /// Shows a stack's VAPID keys, and how many stored subscriptions use each
@@ -192,8 +194,8 @@ impl<'a> Report<'a> {
         self.0.iter().filter(|row| !row.is_current).map(|row| row.count.active).sum()
     }
 
-    pub(super) fn lines(&self) -> Vec<String> {
-        let columns = [Column::text("ID"), Column::text("USE")];
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let columns = [Column::text("ID"), Column::text("USE").toned(tone)];
         let numbers = ["ACTIVE", "FLAGGED", "OFF"].map(Column::number);
         let columns = columns
             .into_iter()
@@ -201,7 +203,7 @@ impl<'a> Report<'a> {
             .chain([Column::text("PUBLIC KEY").narrowed(1, Narrow::CutEnd)]);
         let cells = |row: &Row<'_>| {
             let uses = match (row.public_key.is_some(), row.is_current, row.is_default) {
-                (false, ..) => "NOT CONFIGURED",
+                (false, ..) => NOT_CONFIGURED,
                 (true, true, true) => "current, default",
                 (true, true, false) => "current",
                 (true, false, true) => "default",
@@ -220,6 +222,13 @@ impl<'a> Report<'a> {
         };
         Table::new(columns).within(width()).with(self.0.iter().map(cells)).lines()
     }
+}
+
+const NOT_CONFIGURED: &str = "NOT CONFIGURED";
+
+/// Nothing can be sent to subscriptions of such a key.
+fn tone(uses: &str) -> Option<Tone> {
+    (uses == NOT_CONFIGURED).then_some(Tone::Alarm)
 }
 
 #[cfg(test)]

@@ -31,6 +31,30 @@ fn the_help_of_every_command_has_an_example() {
     }
 }
 
+/// The columns of a terminal as it is opened.
+const COLUMNS: usize = 80;
+
+/// Adds the lines of this command's help, and of those in it, that are wider than a terminal.
+fn wide_lines(command: &mut clap::Command, path: &str, found: &mut Vec<String>) {
+    let helps = [command.render_help(), command.render_long_help()];
+    for help in helps.map(|help| help.to_string()) {
+        let lines = help.lines().filter(|line| line.chars().count() > COLUMNS);
+        found.extend(lines.map(|line| format!("{path}: {line}")));
+    }
+    for inner in command.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+        wide_lines(inner, &format!("{path} {}", inner.get_name()), found);
+    }
+}
+
+#[test]
+fn the_help_of_every_command_fits_in_80_columns() {
+    let mut root = Cli::command().term_width(COLUMNS);
+    root.build();
+    let mut found = Vec::new();
+    wide_lines(&mut root, "redial", &mut found);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn help_explains_what_an_option_alone_does_not() {
     for (arguments, words) in [

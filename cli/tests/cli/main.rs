@@ -2,6 +2,7 @@
 //! message stays where it was put.
 
 mod api_keys;
+mod colour;
 mod command;
 mod commands;
 mod console;
@@ -34,6 +35,7 @@ mod simulate;
 mod subscriptions_import;
 mod summary;
 mod tail;
+mod terminal;
 mod verify;
 
 mod prelude {

@@ -32,9 +32,10 @@ const ON_A_STACK: &str = "
     limits: set-quota acme parked many => expected a whole number from 0 to 999999999999, or `off`
     limits: set-quota acme messages 5 => expected subscriptions, parked or dead_letters
     tenants: | set acme | set --weight 4 | set Acme --weight 4 | set acme --weight 4 --rate 5/s | show | clear
-    tenants: set acme --weight 0 => --weight <WEIGHT>': expected a whole number from 1 to 100
-    tenants: set acme --weight heavy => 'heavy'
-    tenants: set acme --concurrency 10001 => --concurrency <ATTEMPTS>': expected a whole number from 1 to 10000
+    tenants: set acme --weight 0 => --weight: expected a whole number from 1 to 100, found `0`
+    tenants: set acme --weight heavy => `heavy`
+    tenants: set acme => --weight <N> or --concurrency <N>: required
+    tenants: set acme --concurrency 10001 => --concurrency: expected a whole number from 1 to 10000
     policy: set --tenant acme no-such | set --tenant Acme otp | set --tenant acme --topic= otp | set otp
     send: | /nowhere/messages.json | - --stack a --local b
     status: | d1 | --tenant acme | d1 --tenant Acme | d1 --tenant acme --summary
@@ -75,7 +76,7 @@ const ON_A_STACK: &str = "
     hash-key: rotate --id a:b => 1 to 32 letters
     hash-key: retire => <ID>
     hash-key: status --stack a --local b => --local
-    tail: --verdict accepted => sent, sign_again, retry, gone, failed
+    tail: --verdict accepted => --verdict: expected sent, sign_again, retry, gone or failed, found `accepted`
     tail: --since=soon | --since=10 | --since=-1m => 90s, 30m, 2h, 7d
     vapid: retire => <ID>
     vapid: retire k1 => --yes
@@ -84,10 +85,35 @@ const ON_A_STACK: &str = "
 /// The same of commands that need no stack, or run without `--state-dir`.
 const WITHOUT_A_STACK: &str = "
     cost: --dead-letter-rate -1
+    cost: --dead-letter-rate 101 => --dead-letter-rate: expected a number from 0 to 100: 0.05 is one in twenty messages, found `101`
+    cost: --messages 1000000000001 | --subscriptions many => expected a whole number
+    send: --tenant acme --to s1 --payload s3cret --tag A => --tag: expected 1 to 32 lower-case letters
+    send: --tenant acme --to s1 --payload s3cret --id a:b => --id: expected 1 to 64 letters
+    send: --tenant acme --to s1 --payload s3cret --between 9-17 => --between: expected two times of day
+    send: --tenant acme --to s1 --payload s3cret --traceparent 00-1 => --traceparent: expected 00-, a trace id
+    subscriptions import: --tenant acme --push-hosts http://x - => --push-hosts: expected hosts separated by commas
+    verify: --roads --yes --receiver-at http://x => --receiver-at: expected an origin
     policy: show web_push => web-push, or a file such as ./mine.json
     policy: show | show web-push --f 150 | show wait-factor --f 9
     policy: show schedule-standard --max-retries 4 | plot web-push -o p.png | plot no-such -o p.svg
     status: d1 --tenant acme --region eu-central-1
+    simulate: --policys web-push => --policys: `redial simulate` has no such option (did you mean --policy?)
+    simulate: web-push => web-push: `redial simulate` takes no further argument
+    simulat: => simulat: `redial` has no such command (did you mean simulate?)
+    policy: shwo => shwo: `redial policy` has no such command (did you mean show?)
+    simulate: --messages => --messages: expected a value, <N>, found nothing
+    simulate: --messages many => --messages: expected a whole number, found `many`
+    local up: --egress-allow http://s3cret.example => --egress-allow: expected an origin, https://host or https://host:port, found
+    local up: --egress-allow https://a.example/s3cret => its origin is https://a.example
+    local up: --egress-allow localhost:8443 => did you mean https://localhost:8443?
+    local up: --egress-allow https://a.example,b => --egress-allow: expected an origin
+    local up: --egress-ca /nowhere/ca.pem => --egress-ca: 
+    local up: --egress-ca / => --egress-ca: 
+    local up: --emulator localstack --endpoint localhost:4566 => --endpoint: expected an address such as
+    local up: --endpoint http://localhost:4566 => --endpoint: it is an option of --emulator localstack
+    local up: --env A | --env =a | --parameter A-B=c => expected KEY=VALUE
+    status: d1 --tenant acme --stack a --region eu.example.com/ => --region: expected a region of AWS
+    status: d1 --tenant acme --wait 31536001 => --wait: expected a whole number
     simulate: --rate fast | --rate 0/s | --capacity 1.5/s => 2000/s, 120/min
     simulate: --outage 5 => 1m..2m30s
     simulate: --outage 35..5 => START before END
@@ -98,13 +124,13 @@ const WITHOUT_A_STACK: &str = "
     simulate: --rate 1/h => longer than a year
     simulate: --ttl 2419201 => --ttl
     simulate: -o outage.png => ends in .svg
-    simulate: --workers 0 | --workers 10001 => 1..=10000
+    simulate: --workers 0 | --workers 10001 => --workers: expected a whole number from 1 to 10000
     simulate: --breaker on | --limit 50/s | --counter-lag 2s => --workers <N>
-    simulate: --workers 2 --breaker half => possible values: on, off, both
+    simulate: --workers 2 --breaker half => --breaker: expected on, off or both, found `half`
     simulate: --workers 2 --limit 0/s => 2000/s, 120/min
     simulate: --workers 2 --counter-lag 2ms => 1m30s
     simulate: --tenants acme => acme:1000,other:10
-    simulate: --tenants acme:1 --messages 7 => cannot be used with
+    simulate: --tenants acme:1 --messages 7 => --tenants: cannot be combined with --messages
 ";
 
 /// Commands that are right, but for the stack, which is not there.

@@ -2,6 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use redial_core::time::Timestamp;
+
 /// In seconds, the largest first.
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
@@ -48,6 +50,11 @@ pub fn whole(duration: Duration) -> String {
     words(Duration::from_secs(duration.as_secs()))
 }
 
+/// A point in time as people read it: `18s ago`, `in 1h 9m`.
+pub fn relative(at: Timestamp, now: Timestamp) -> String {
+    if at > now { format!("in {}", whole(at.since(now))) } else { format!("{} ago", whole(now.since(at))) }
+}
+
 fn number(digits: &str) -> Option<u64> {
     // `parse` would take a sign, too.
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
@@ -73,6 +80,16 @@ mod tests {
             assert_eq!(words(Duration::from_millis(ms)), printed);
         }
         assert_eq!(whole(Duration::from_millis(2_600)), "2s");
+    }
+
+    #[test]
+    fn a_point_in_time_is_before_or_after_now() {
+        let now = Timestamp::from_secs(10_000);
+        for (secs, printed) in
+            [(10_000, "0s ago"), (9_899, "1m 41s ago"), (14_141, "in 1h 9m"), (0, "2h 46m ago")]
+        {
+            assert_eq!(relative(Timestamp::from_secs(secs), now), printed);
+        }
     }
 
     #[test]

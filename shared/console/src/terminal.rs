@@ -14,23 +14,48 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::wrapped::wrapped;
+use anstream::stream::RawStream;
+
+use crate::{
+    line::Line,
+    tone::{Tone, is_coloured},
+    wrapped::wrapped_below,
+};
 
 /// Fewer steps than this are over before a bar helps.
 const WORTH_A_BAR: u64 = 100;
 
 /// Prints a line of progress, or of an error. A closed standard error is ignored.
 pub fn say(line: &str) {
-    let _closed = writeln!(io::stderr(), "{}", fitted(line, &io::stderr()));
+    let _closed = writeln!(io::stderr(), "{}", fitted(&judged(line), &io::stderr()));
+}
+
+/// The same of a line that means something as a whole.
+pub fn say_toned(line: &str, tone: Option<Tone>) {
+    let line = Line::default().then(line, tone);
+    let _closed = writeln!(io::stderr(), "{}", fitted(&line, &io::stderr()));
+}
+
+/// A line that says at its beginning how bad it is.
+fn judged(line: &str) -> Line {
+    let labels = [("error:", Tone::Alarm), ("warning:", Tone::Caution)];
+    match labels.into_iter().find(|(label, _)| line.starts_with(label)) {
+        Some((label, tone)) => Line::default().then(label, Some(tone)).then(&line[label.len()..], None),
+        None => line.into(),
+    }
 }
 
 /// Prints a line of the result.
 pub fn print(line: &str) -> io::Result<()> {
+    print_line(&line.into())
+}
+
+pub fn print_line(line: &Line) -> io::Result<()> {
     is_read(writeln!(io::stdout(), "{}", fitted(line, &io::stdout()))).map(|_| ())
 }
 
-pub fn print_lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
-    lines.into_iter().try_for_each(|line| print(line.as_ref()))
+pub fn print_lines(lines: impl IntoIterator<Item = impl Into<Line>>) -> io::Result<()> {
+    lines.into_iter().try_for_each(|line| print_line(&line.into()))
 }
 
 /// Prints a result of Redial's own that ends as it ends, with or without a line feed.
@@ -39,16 +64,23 @@ pub fn print_as_it_is(text: &[u8]) -> io::Result<()> {
     is_read(stdout.write_all(text).and_then(|()| stdout.flush())).map(|_| ())
 }
 
-/// The text as it may be written there, broken at words where that is a terminal.
-fn fitted<'a>(text: &'a str, to: &(impl IsTerminal + AsFd)) -> Cow<'a, str> {
-    match (shown(text, to), columns(to)) {
-        (text, Some(columns)) => Cow::Owned(wrapped(&text, columns).join("\n")),
-        (text, None) => text,
+/// The line as it may be written there, broken at words where that is a terminal.
+fn fitted(line: &Line, to: &(impl IsTerminal + AsFd + RawStream)) -> String {
+    let text = shown(line, to);
+    match columns(to) {
+        // Escape codes have no width there.
+        Some(columns) => wrapped_below(&text, columns, line.below).join("\n"),
+        None => text,
     }
 }
 
-/// The text as it may be written there.
-pub fn shown<'a>(text: &'a str, to: &impl IsTerminal) -> Cow<'a, str> {
+/// The line as it may be written there, with its colours.
+pub fn shown(line: &Line, to: &(impl IsTerminal + RawStream)) -> String {
+    let clean = |text: &str| cleaned(text, to).into_owned();
+    if is_coloured(to) { line.painted(clean) } else { clean(line) }
+}
+
+fn cleaned<'a>(text: &'a str, to: &impl IsTerminal) -> Cow<'a, str> {
     if to.is_terminal() { without_commands(text) } else { Cow::Borrowed(text) }
 }
 
@@ -131,7 +163,7 @@ mod tests {
         assert_eq!(without_commands(hostile), expected);
         assert!(matches!(without_commands("Grüße, שלום, 👋"), Cow::Borrowed(_)));
         let pipe = std::fs::File::open("/dev/null").expect("a file that is no terminal");
-        assert_eq!(shown(hostile, &pipe), hostile);
+        assert_eq!(cleaned(hostile, &pipe), hostile);
     }
 
     #[test]

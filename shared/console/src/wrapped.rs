@@ -10,15 +10,20 @@ const HANGING: usize = 2;
 /// The text with each line broken into lines of that many columns. A word is never broken, nor is a command between backticks, so that
 /// both can be copied, and a line of JSON stays as it is.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    text.split('\n').flat_map(|line| line_wrapped(line, columns)).collect()
+    wrapped_below(text, columns, 0)
 }
 
-fn line_wrapped(line: &str, columns: usize) -> Vec<String> {
+/// The same, where lines go on below what stands at a column, as the last column of a table does.
+pub fn wrapped_below(text: &str, columns: usize, at: usize) -> Vec<String> {
+    text.split('\n').flat_map(|line| line_wrapped(line, columns, at)).collect()
+}
+
+fn line_wrapped(line: &str, columns: usize, at: usize) -> Vec<String> {
     if line.starts_with(['{', '[']) {
         return vec![line.to_owned()];
     }
     let indent = line.len() - line.trim_start_matches(' ').len() + HANGING;
-    let indent = " ".repeat(indent.min(columns / 2));
+    let indent = " ".repeat(indent.max(at).min(columns / 2));
     let options = Options::new(columns)
         .subsequent_indent(&indent)
         .break_words(false)
@@ -63,6 +68,15 @@ mod tests {
         assert_eq!(wrapped(&format!("queue {url}"), 20), ["queue", &format!("  {url}")]);
         let json = r#"{"messages": [1, 2, 3], "tenant": "acme"}"#;
         assert_eq!(wrapped(json, 20), [json]);
+    }
+
+    #[test]
+    fn a_line_may_go_on_below_its_last_column() {
+        let line = "ok   tables  the six tables are active";
+        assert_eq!(
+            wrapped_below(line, 26, 13),
+            ["ok   tables  the six", "             tables are", "             active"]
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::{matching::count, which::Which};
 use crate::{
     checkpoint::{Checkpoint, Identity, Progress as _, path},
     failure::Failure,
+    line::Line,
     resumable::{self, remainder},
     stack::{OnStack, Target},
     terminal::say,
@@ -114,7 +115,8 @@ impl Replay {
         }
         let skipped =
             preview.skipped.iter().map(|(skip, number)| format!("{number} skipped: {}", words(*skip)));
-        let lines = || preview.found.lines(Some(&preview.ready)).into_iter().chain(skipped).collect();
+        let lines =
+            || preview.found.lines(Some(&preview.ready)).into_iter().chain(skipped.map(Line::from)).collect();
         let json = || {
             json!({
                 "dry_run": true,

@@ -28,7 +28,9 @@ use serde_json::{Value, json};
 use crate::{
     aws_error::AwsError,
     failure::Failure,
+    line::Line,
     stack::{Target, variable},
+    tone::Tone,
 };
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -162,6 +164,23 @@ impl Standing {
         self.entry.as_ref().map(|entry| entry.state).or_else(on_page)
     }
 
+    fn tone(&self) -> Option<Tone> {
+        match self.state() {
+            // What has only dead letters failed, too.
+            None | Some(State::Failed) => Some(Tone::Alarm),
+            Some(State::FailedNoRetries | State::Retrying | State::Deferred) => Some(Tone::Caution),
+            Some(State::Sent) => Some(Tone::Well),
+            Some(
+                State::Queued
+                | State::Sending
+                | State::Gone
+                | State::Expired
+                | State::Cancelled
+                | State::Expanded,
+            ) => None,
+        }
+    }
+
     fn given(&self) -> Option<&Given> {
         let on_page = self.on_page.as_ref().map(|it| &it.given);
         self.entry.as_ref().map(|it| &it.given).or(on_page)
@@ -208,11 +227,12 @@ impl Standing {
     }
 
     /// For people: the place in words, then the fields that have a value.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<Line> {
         let state = self.state().map_or("dead letter", State::label);
-        let mut lines = vec![format!("{}#{}: {state}", self.tenant, self.id), format!("  {}", self.place)];
+        let head = Line::from(format!("{}#{}: ", self.tenant, self.id)).then(state, self.tone());
+        let mut lines = vec![head, format!("  {}", self.place).into()];
         let mut field = |name: &str, value: Option<String>| {
-            lines.extend(value.map(|value| format!("  {name:<14}{value}")));
+            lines.extend(value.map(|value| Line::from(format!("  {name:<14}{value}"))));
         };
         let unlogged = |logs| format!("its success has no line, while SuccessLogs={logs}");
         let unlogged = self.unlogged.map(unlogged);
@@ -298,15 +318,19 @@ mod tests {
         }
     }
 
+    fn texts(standing: &Standing) -> Vec<String> {
+        standing.lines().iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn a_success_without_a_line_in_the_log_says_so() {
         let mut standing = standing(Some(place::tests::entry(State::Sent)), Details::default(), Vec::new());
         assert_eq!(standing.to_json()["not_logged"], json!(null));
-        assert!(!standing.lines().iter().any(|line| line.starts_with("  log")));
+        assert!(!texts(&standing).iter().any(|line| line.starts_with("  log")));
         standing.unlogged = Some(SuccessLogs::Sampled);
         assert_eq!(standing.to_json()["not_logged"], json!("sampled"));
         let line = "  log           its success has no line, while SuccessLogs=sampled".to_owned();
-        assert!(standing.lines().contains(&line), "{:?}", standing.lines());
+        assert!(texts(&standing).contains(&line), "{:?}", texts(&standing));
     }
 
     #[test]
@@ -330,7 +354,7 @@ mod tests {
                 "displayed_at": "1970-01-01T00:00:02.000Z", "updated_at": "1970-01-01T00:00:01.000Z",
             }),
         );
-        let lines = standing.lines();
+        let lines = texts(&standing);
         for line in ["acme#d1: sent", "  subscription  s1", "  displayed     1970-01-01T00:00:02.000Z"] {
             assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
         }
@@ -346,7 +370,7 @@ mod tests {
             &json!({"final": true, "state": null, "displayed_at": null, "clicked_at": null, "closed_at": null}),
         );
         assert_eq!(json["dead_letters"][0]["reason"], "malformed");
-        assert_eq!(standing.lines()[0], "acme#d1: dead letter");
+        assert_eq!(texts(&standing)[0], "acme#d1: dead letter");
     }
 
     #[test]
@@ -355,7 +379,7 @@ mod tests {
             let entry = Entry { status: None, not_sent, ..place::tests::entry(State::Retrying) };
             let standing = standing(Some(entry), Details::default(), Vec::new());
             assert_eq!(standing.to_json()["not_sent"], json!(not_sent.map(NotSent::label)));
-            let lines = standing.lines();
+            let lines = texts(&standing);
             let line = |field: &str| lines.iter().find(|line| line.starts_with(&format!("  {field}")));
             let words = not_sent.map(|_| "  not sent      tls: the TLS handshake with the receiver failed");
             assert_eq!(line("not sent").map(String::as_str), words);
@@ -376,7 +400,7 @@ mod tests {
             tags: MessageTags::from_text("eu order").expect("two tags"),
         };
         let standing = standing(Some(Entry { given, ..entry }), details, Vec::new());
-        let lines = standing.lines();
+        let lines = texts(&standing);
         let expected = ["acme#d1: retrying", "  somewhere", "  channel       webhook", "  attempt       1"];
         assert_eq!(lines[..4], expected);
         for line in [

@@ -41,6 +41,7 @@ use crate::{
     breakers::shown::Row,
     cost::Counts,
     failure::Failure,
+    line::Line,
     stack::{Target, TargetArgs},
     tail::init_errors::{self, InitError},
     terminal::{height, is_read, shown, width},
@@ -230,20 +231,21 @@ pub(super) async fn run(args: &TargetArgs, show: Shown) -> Result<(), Failure> {
         target = found.unwrap_or(target);
         if !(was_lost && summary.lost.is_some()) {
             let text = if json {
-                shown(&summary.to_json().to_string(), &io::stdout()).into_owned()
+                shown(&summary.to_json().to_string().into(), &io::stdout())
             } else {
                 // The cursor stands on a line of its own.
                 let most = if clears { height().map(|rows| rows.saturating_sub(1)) } else { None };
                 let mut lines = summary.lines(width(), most);
                 if clears && summary.lost.is_some() {
                     // What was seen last stays below a loss.
-                    lines.push(String::new());
+                    lines.push(Line::default());
                     lines.append(&mut last);
                     lines.truncate(most.unwrap_or(usize::MAX));
                 } else {
                     last.clone_from(&lines);
                 }
-                let text = shown(&lines.join("\n"), &io::stdout()).into_owned();
+                let text: Vec<String> = lines.iter().map(|line| shown(line, &io::stdout())).collect();
+                let text = text.join("\n");
                 // In a file or a pipe, an empty line stands between two.
                 let before = if clears { CLEAR } else { "\n" };
                 if is_first && !clears { text } else { format!("{before}{text}") }

@@ -11,9 +11,12 @@ use super::{
     waits::DUE,
 };
 use crate::{
+    breakers::shown::tone,
     duration::whole,
+    line::Line,
     parked::{MOST_SHARDS, Waiting},
     table::{Column, Narrow, Table},
+    tone::Tone,
     wrapped::wrapped,
 };
 
@@ -26,27 +29,40 @@ const NONE: &str = "-";
 impl Summary {
     /// For people, in a terminal of that width, or in 80 columns; and of at most that many lines, where there is a limit: what is left out
     /// then is said least.
-    pub(super) fn lines(&self, terminal: Option<usize>, most: Option<usize>) -> Vec<String> {
+    pub(super) fn lines(&self, terminal: Option<usize>, most: Option<usize>) -> Vec<Line> {
         let room = terminal.unwrap_or(COLUMNS);
         let (found, unread) = (findings::findings(self), findings::unread(self));
         let sentence = findings::in_a_sentence(&found, unread.len());
-        let head = format!("{} at {}: {sentence}", self.stack, self.at.to_rfc3339_seconds());
+        let place = format!("{} at {}: ", self.stack, self.at.to_rfc3339_seconds());
+        let needs_operator = self.lost.is_some() || self.init_errors.as_ref().is_ok_and(|it| !it.is_empty());
+        let tone = match (needs_operator, found.is_empty()) {
+            (true, _) => Some(Tone::Alarm),
+            (false, false) => Some(Tone::Caution),
+            (false, true) if unread.is_empty() => Some(Tone::Well),
+            (false, true) => None,
+        };
+        let mut head: Vec<Line> = lines_of(wrapped(&format!("{place}{sentence}"), room));
+        if let Some((place, words)) = head[0].split_at_checked(place.len()) {
+            // The first word says it: ok, or look.
+            let word = words.find(':').unwrap_or(0);
+            head[0] = Line::from(place).then(&words[..word], tone).then(&words[word..], None);
+        }
         if self.lost.is_some() {
-            return wrapped(&head, room);
+            return head;
         }
         let notes = unread.into_iter().map(|it| format!("could not be read: {it}")).chain(self.notes());
         let blocks = [
-            wrapped(&head, room),
+            head,
             self.queue_lines(room),
             self.parked_lines(room),
-            self.flow_lines(room),
+            lines_of(self.flow_lines(room)),
             self.origin_lines(room),
-            notes.flat_map(|note| wrapped(&note, room)).collect(),
+            lines_of(notes.flat_map(|note| wrapped(&note, room))),
         ];
         within(blocks, most.unwrap_or(usize::MAX))
     }
 
-    fn queue_lines(&self, room: usize) -> Vec<String> {
+    fn queue_lines(&self, room: usize) -> Vec<Line> {
         let stands_out = |((queue, depth), age): &((&Queue, &Result<Depth, _>), Option<Duration>)| {
             let is_unread = depth.is_err();
             is_unread || !findings::of_queue(queue, depth.as_ref().ok(), *age).is_empty()
@@ -70,7 +86,7 @@ impl Summary {
         table(headings, 2).within(Some(room)).with(rows).lines()
     }
 
-    fn parked_lines(&self, room: usize) -> Vec<String> {
+    fn parked_lines(&self, room: usize) -> Vec<Line> {
         let rows = Lane::ALL.map(|lane| {
             let counts = match &self.waits {
                 Ok(waits) => {
@@ -108,7 +124,7 @@ impl Summary {
         lines
     }
 
-    fn origin_lines(&self, room: usize) -> Vec<String> {
+    fn origin_lines(&self, room: usize) -> Vec<Line> {
         if self.shown_origins().is_empty() {
             return Vec::new();
         }
@@ -162,9 +178,9 @@ impl Summary {
 
 /// The blocks with an empty line in between. Where that is too long, first the notes go, then the last rows of origins, then the empty
 /// lines, and in the end what stands last.
-fn within(blocks: [Vec<String>; 6], most: usize) -> Vec<String> {
+fn within(blocks: [Vec<Line>; 6], most: usize) -> Vec<Line> {
     let [head, queues, parked, flow, mut origins, mut notes] = blocks;
-    let length = |blocks: &[&Vec<String>]| {
+    let length = |blocks: &[&Vec<Line>]| {
         let filled = blocks.iter().filter(|block| !block.is_empty());
         filled.map(|block| block.len() + 1).sum::<usize>().saturating_sub(1)
     };
@@ -178,13 +194,13 @@ fn within(blocks: [Vec<String>; 6], most: usize) -> Vec<String> {
         let kept = rows.saturating_sub(over + 1).max(1).min(rows);
         if kept < rows {
             origins.truncate(1 + kept);
-            origins.push(format!("{} more origins: a taller terminal shows them", rows - kept));
+            origins.push(format!("{} more origins: a taller terminal shows them", rows - kept).into());
         }
     }
     let blocks = [head, queues, parked, flow, origins, notes];
     let has_room = length(&blocks.each_ref()) <= most;
-    let blocks: Vec<Vec<String>> = blocks.into_iter().filter(|block| !block.is_empty()).collect();
-    let mut lines = if has_room { blocks.join(&String::new()) } else { blocks.concat() };
+    let blocks: Vec<Vec<Line>> = blocks.into_iter().filter(|block| !block.is_empty()).collect();
+    let mut lines = if has_room { blocks.join(&Line::default()) } else { blocks.concat() };
     lines.truncate(most);
     lines
 }
@@ -192,11 +208,19 @@ fn within(blocks: [Vec<String>; 6], most: usize) -> Vec<String> {
 /// A table whose first `texts` columns are text and the others numbers. The first one is cut at its start where the lines are too
 /// long: the end of a host name says the most.
 fn table<const N: usize>(headings: [&'static str; N], texts: usize) -> Table {
-    let column = |(at, heading)| if at < texts { Column::text(heading) } else { Column::number(heading) };
+    let column = |(at, heading)| match heading {
+        "BREAKER" => Column::text(heading).toned(tone),
+        _ if at < texts => Column::text(heading),
+        _ => Column::number(heading),
+    };
     let columns = headings.into_iter().enumerate().map(column).enumerate();
     Table::new(
         columns.map(|(at, column)| if at == 0 { column.narrowed(1, Narrow::CutStart) } else { column }),
     )
+}
+
+fn lines_of(texts: impl IntoIterator<Item = String>) -> Vec<Line> {
+    texts.into_iter().map(Line::from).collect()
 }
 
 /// A number in five characters at most: `99999`, `123k`, `1.2M`, `12M`.

@@ -53,6 +53,10 @@ fn well() -> Summary {
     }
 }
 
+fn texts(summary: &Summary, terminal: Option<usize>, most: Option<usize>) -> Vec<String> {
+    summary.lines(terminal, most).iter().map(ToString::to_string).collect()
+}
+
 fn row(host: &str, is_open: bool) -> Row {
     let mut state = OriginState::default();
     if is_open {
@@ -92,7 +96,7 @@ fn unread() -> Summary {
 #[test]
 fn the_first_line_of_a_healthy_stack_is_ok() {
     assert_eq!(
-        well().lines(None, None),
+        texts(&well(), None, None),
         [
             "shop at 2026-11-21T10:00:30Z: ok: nothing is late, no breaker is open",
             "",
@@ -122,7 +126,7 @@ fn the_first_line_of_a_healthy_stack_is_ok() {
 #[test]
 fn the_page_on_costs_shows_the_line_of_costs() {
     let page = include_str!("../../../../infra/docs/cost.md");
-    let lines = well().lines(None, None);
+    let lines = texts(&well(), None, None);
     let at = lines.iter().position(|line| line.starts_with("COST ")).expect("a line");
     assert!(page.contains(&lines[at..at + 2].join("\n")), "{lines:#?}");
 }
@@ -138,14 +142,14 @@ fn relaying(waiting: u64, age: Option<Duration>) -> Summary {
 #[test]
 fn the_queue_of_the_relay_is_shown_if_something_stands_out() {
     let relay =
-        |summary: &Summary| summary.lines(None, None).iter().any(|line| line.contains("events relay"));
+        |summary: &Summary| texts(summary, None, None).iter().any(|line| line.contains("events relay"));
     let healthy = relaying(10_000, Some(Duration::from_secs(900)));
-    assert_eq!(healthy.lines(None, None), well().lines(None, None));
+    assert_eq!(texts(&healthy, None, None), texts(&well(), None, None));
     assert_eq!(healthy.to_json()["queues"][6]["queue"], "events_relay");
     assert_eq!(well().to_json()["queues"].as_array().map(Vec::len), Some(6));
 
     let late = relaying(7, Some(Duration::from_secs(1_204)));
-    let lines = late.lines(None, None);
+    let lines = texts(&late, None, None);
     assert_eq!(lines[1], "  is 20m 4s old", "{lines:#?}");
     let row = "-              events relay        7          0        0  20m 4s";
     assert!(lines.contains(&row.to_owned()), "{lines:#?}");
@@ -158,7 +162,7 @@ fn the_queue_of_the_relay_is_shown_if_something_stands_out() {
     let mut unread = relaying(0, None);
     unread.depths[6] = Err(AwsError::Refused { permission: "sqs:GetQueueAttributes".to_owned() });
     assert!(relay(&many) && relay(&unread) && !relay(&healthy));
-    let watched = late.lines(Some(80), Some(23));
+    let watched = texts(&late, Some(80), Some(23));
     assert!(watched.len() <= 23 && watched.contains(&row.to_owned()), "{watched:#?}");
 }
 
@@ -167,7 +171,7 @@ fn a_function_that_cannot_start_is_the_first_finding() {
     let words = "Error: invalid configuration: VAPID_SUBJECT is not set".to_owned();
     let error = InitError { function: "dispatch", at: now(), words };
     let summary = Summary { init_errors: Ok(vec![error]), ..bad() };
-    let lines = summary.lines(None, None);
+    let lines = texts(&summary, None, None);
     let first = "shop at 2026-11-21T10:00:30Z: look: dispatch cannot start: Error: invalid";
     assert_eq!(
         lines[..2],
@@ -181,7 +185,7 @@ fn a_function_that_cannot_start_is_the_first_finding() {
 fn a_stack_that_does_not_answer_is_one_finding() {
     let lost = Summary { lost: Some("nothing listens at http://127.0.0.1:1".to_owned()), ..unread() };
     let words = "the stack does not answer: nothing listens at http://127.0.0.1:1";
-    let shown = lost.lines(None, None).join(" ");
+    let shown = texts(&lost, None, None).join(" ");
     let shown: Vec<&str> = shown.split_whitespace().collect();
     assert_eq!(shown.join(" "), format!("shop at 2026-11-21T10:00:30Z: look: {words}"));
     let json = lost.to_json();
@@ -191,7 +195,7 @@ fn a_stack_that_does_not_answer_is_one_finding() {
 #[test]
 fn a_longer_period_is_named_in_the_lines_and_in_json() {
     let summary = Summary { since: now().minus(Duration::from_secs(3_600)), ..well() };
-    let lines = summary.lines(None, None);
+    let lines = texts(&summary, None, None);
     assert!(lines.iter().any(|line| line.starts_with("LAST 1h 0m attempts 1204, sent 1180,")), "{lines:#?}");
     let json = summary.to_json();
     assert_eq!(json["last_minutes"]["seconds"], 3_600);
@@ -200,7 +204,7 @@ fn a_longer_period_is_named_in_the_lines_and_in_json() {
 
 #[test]
 fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
-    let lines = bad().lines(None, None);
+    let lines = texts(&bad(), None, None);
     assert_eq!(
         lines[..6],
         [
@@ -221,14 +225,14 @@ fn findings_come_first_and_no_line_is_wider_than_the_terminal() {
         assert!(lines.contains(&line.to_owned()), "{line}: {lines:#?}");
     }
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
-    let narrow = bad().lines(Some(64), None);
+    let narrow = texts(&bad(), Some(64), None);
     assert!(narrow.iter().all(|line| line.chars().count() <= 64), "{narrow:#?}");
 }
 
 #[test]
 fn the_widest_numbers_fit_eighty_columns() {
     let wide = Summary { waits: Ok(waits::tests::wide()), ..well() };
-    let lines = wide.lines(None, None);
+    let lines = texts(&wide, None, None);
     let row = lines.iter().find(|line| line.ends_with(" ≥790k")).expect("the lane with the most");
     assert_eq!(row.matches('≥').count(), 9, "{row}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
@@ -238,7 +242,7 @@ fn the_widest_numbers_fit_eighty_columns() {
 fn unread_parts_are_reported_and_every_json_field_is_present() {
     let (unread, well) = (unread(), well());
     assert!(unread.is_unread() && !well.is_unread());
-    let lines = unread.lines(None, None).join("\n");
+    let lines = texts(&unread, None, None).join("\n");
     assert!(
         lines.starts_with("shop at 2026-11-21T10:00:30Z: nothing found, but 10 parts could not be read\n")
     );
@@ -290,9 +294,9 @@ fn fields(of: &Value) -> Vec<String> {
 fn a_watched_summary_fits_twenty_four_lines_with_findings_on_top() {
     let rows: Vec<Row> = (0..30).map(|n| row(&format!("host-{n}.example"), n == 0)).collect();
     let full = Summary { origins: Ok(rows), ..bad() };
-    let whole = full.lines(None, None);
+    let whole = texts(&full, None, None);
     assert!(whole.len() > 24);
-    let lines = full.lines(Some(80), Some(23));
+    let lines = texts(&full, Some(80), Some(23));
     assert!(lines.len() <= 23 && lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
     assert_eq!(lines[..2], whole[..2]);
     let last = lines.last().expect("a line");
@@ -301,12 +305,12 @@ fn a_watched_summary_fits_twenty_four_lines_with_findings_on_top() {
         lines.iter().any(|line| line.starts_with("host-0.example") && line.contains("open")),
         "{lines:#?}"
     );
-    assert_eq!(well().lines(Some(80), Some(23)), well().lines(None, None), "it has room");
+    assert_eq!(texts(&well(), Some(80), Some(23)), texts(&well(), None, None), "it has room");
     // With the longest line of costs, and the note on ages.
     let counts = Counts { invocations: Some(9.0), gb_seconds: Some(1.0), ..Counts::default() };
     let ages_from = Some(AgesFrom::Emulator);
     let emulated = Summary { counts, ages_from, is_emulated: true, ..well() };
-    let lines = emulated.lines(Some(80), None);
+    let lines = texts(&emulated, Some(80), None);
     assert!(lines.iter().any(|line| line.starts_with("COST at least ")), "{lines:#?}");
     assert!(lines.len() <= 23, "{lines:#?}");
 }
@@ -319,7 +323,7 @@ fn twenty_origins_are_shown_and_with_all_every_one() {
         (some.to_json()["origins"].as_array().map(Vec::len), some.shown_origins().len()),
         (Some(20), 20)
     );
-    assert!(some.lines(None, None).contains(&"10 more origins: --all shows them".to_owned()));
+    assert!(texts(&some, None, None).contains(&"10 more origins: --all shows them".to_owned()));
     assert_eq!(Summary { all: true, ..some.clone() }.shown_origins().len(), 30);
     assert_eq!(some.to_json()["origins_known"], 30);
 }

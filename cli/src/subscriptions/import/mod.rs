@@ -119,7 +119,9 @@ fn consent_origin(text: &str) -> Result<Origin, &'static str> {
 }
 
 fn push_hosts(text: &str) -> Result<PushHosts, String> {
-    PushHosts::parse(text).map_err(|pattern| format!("`{pattern}` is neither a host nor a `*.` pattern"))
+    PushHosts::parse(text).map_err(|_| {
+        "hosts separated by commas, each a name such as push.example, or *. and a name".to_owned()
+    })
 }
 
 impl Import {

@@ -48,11 +48,16 @@ use crate::{
 /// same command continues. Erasing twice is no error. The command asks for confirmation. Any answer but yes erases nothing, with exit status
 /// 1. Without a terminal it requires --yes, else the exit status is 2.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "\
+redial subscriptions erase [OPTIONS] --tenant <TENANT>
+         <--subscription <ID>|--ref <REF>>",
+    after_help = "\
 Examples:
   redial subscriptions erase --tenant acme --subscription s1 --dry-run
   redial subscriptions erase --tenant acme --subscription s1
-  redial subscriptions erase --tenant acme --ref user-4711 --yes --json")]
+  redial subscriptions erase --tenant acme --ref user-4711 --yes --json"
+)]
 pub(crate) struct Erase {
     #[command(flatten)]
     subject: SubjectArgs,

@@ -23,10 +23,15 @@ const PAGE: u16 = 500;
 /// body alone: a delivery that has ended, and left no dead letter, is found by its subscription, and not by its ref. Messages on queues
 /// cannot be read. infra/docs/erasure.md has the rest.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "\
+redial subscriptions export [OPTIONS] --tenant <TENANT>
+         <--subscription <ID>|--ref <REF>>",
+    after_help = "\
 Examples:
   redial subscriptions export --tenant acme --subscription s1 > s1.ndjson
-  redial subscriptions export --tenant acme --ref user-4711 | jq -r .kind | sort | uniq -c")]
+  redial subscriptions export --tenant acme --ref user-4711 | jq -r .kind | sort | uniq -c"
+)]
 pub(crate) struct Export {
     #[command(flatten)]
     subject: SubjectArgs,

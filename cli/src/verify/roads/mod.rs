@@ -38,6 +38,7 @@ use crate::{
     doctor::{Report, Stack},
     failure::Failure,
     interrupt::interrupted,
+    origin,
     stack::Target,
     terminal::say,
 };
@@ -178,6 +179,9 @@ impl Roads {
     }
 
     pub(super) fn is_possible(&self) -> Result<(), Failure> {
+        if let Some(text) = &self.receiver_at {
+            origin::parse("--receiver-at", text)?;
+        }
         self.confirm.is_possible("send messages")
     }
 

@@ -1,37 +1,18 @@
 //! The question that `purge` asks at a terminal: a real one, of which the test holds the other end.
 
 use std::{
-    fs::{File, OpenOptions},
     io::{Read as _, Write as _},
-    os::{
-        fd::OwnedFd,
-        unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
-    },
+    os::fd::OwnedFd,
     process::Output,
 };
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
 use super::Harness;
-use crate::prelude::*;
+use crate::{prelude::*, terminal::terminal};
 
 const QUESTION: &str = "Type yes to confirm:";
 
 /// Ctrl-D, which ends the input where a line begins.
 const END: &str = "\u{4}";
-
-/// A terminal: the end of the person, and the end of the command.
-fn terminal() -> (File, File) {
-    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
-    grantpt(&person).expect("it is ours");
-    unlockpt(&person).expect("it is ours");
-    let name = ptsname(&person, Vec::new()).expect("it has a name");
-    let no_controlling = i32::try_from(OpenptFlags::NOCTTY.bits()).expect("a flag of open(2)");
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(no_controlling);
-    let command = options.open(std::ffi::OsStr::from_bytes(name.as_bytes())).expect("it is ours");
-    (File::from(person), command)
-}
 
 /// Purges the tenant's dead letters at a terminal: waits for the question, and answers.
 fn purge(harness: &Harness, answer: &str) -> Done {

@@ -13,7 +13,7 @@ use crate::{
 };
 use redial_console::{
     failure::Failure,
-    terminal::{print, say},
+    terminal::{print, print_lines, say},
 };
 
 /// Runs every delivery scenario on this machine, and shows how each message ended
@@ -70,7 +70,7 @@ impl Demo {
         let least = demo::least_messages();
         if self.messages < least {
             return Err(Failure::input(format!(
-                "--messages: at least {least} are needed for every scenario, not {}",
+                "--messages: expected at least {least}, which all scenarios need, found {}",
                 self.messages
             )));
         }
@@ -124,7 +124,7 @@ fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
         report.lines().iter().for_each(|line| say(line));
         return Ok(print(&report.to_json())?);
     }
-    report.lines().iter().try_for_each(|line| print(line))?;
+    print_lines(report.lines())?;
     say("");
     say("Next, with a stack that stays up, and a second terminal that shows what it sends:");
     say("  redial local up");

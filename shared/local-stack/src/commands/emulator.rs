@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use redial_console::failure::Failure;
+use redial_core::endpoint::Origin;
 
 use crate::local::{Emulator, FunctionsIn, LOCALSTACK_ENDPOINT, Parts};
 
@@ -10,12 +11,12 @@ pub(super) struct DeployTo {
     /// What to deploy to
     #[arg(long, value_enum, default_value_t = Kind::Embedded)]
     emulator: Kind,
-    /// Where LocalStack listens
-    #[arg(long, value_name = "URL", default_value = LOCALSTACK_ENDPOINT)]
-    endpoint: String,
-    /// Where functions run, with --emulator localstack
-    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Functions::Here)]
-    functions: Functions,
+    /// Where LocalStack listens, with --emulator localstack [default: http://localhost:4566]
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Where functions run, with --emulator localstack [default: here]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    functions: Option<Functions>,
     /// SQS that keeps the queues, with --emulator parts
     #[arg(long, value_name = "URL")]
     sqs: Option<String>,
@@ -48,14 +49,15 @@ enum Functions {
 impl DeployTo {
     pub(super) fn emulator(self) -> Result<Emulator, Failure> {
         let given = [
-            ("--sqs", &self.sqs),
-            ("--step-functions", &self.step_functions),
-            ("--dynamodb", &self.dynamodb),
+            ("--sqs", self.sqs.is_some(), Kind::Parts, "parts"),
+            ("--step-functions", self.step_functions.is_some(), Kind::Parts, "parts"),
+            ("--dynamodb", self.dynamodb.is_some(), Kind::Parts, "parts"),
+            ("--endpoint", self.endpoint.is_some(), Kind::Localstack, "localstack"),
+            ("--functions", self.functions.is_some(), Kind::Localstack, "localstack"),
         ];
-        if let Some((option, _)) = given.iter().find(|(_, url)| url.is_some())
-            && self.emulator != Kind::Parts
-        {
-            return Err(Failure::input(format!("{option}: it is an option of --emulator parts")));
+        let other = given.iter().find(|(_, is_given, of, _)| *is_given && *of != self.emulator);
+        if let Some((option, _, _, name)) = other {
+            return Err(Failure::input(format!("{option}: it is an option of --emulator {name}")));
         }
         Ok(match self.emulator {
             Kind::Embedded => Emulator::Embedded,
@@ -64,12 +66,43 @@ impl DeployTo {
                 Emulator::Parts(parts.map_err(|error| Failure::input(error.to_string()))?)
             }
             Kind::Localstack => Emulator::LocalStack {
-                endpoint: self.endpoint,
+                endpoint: address(self.endpoint)?,
                 functions: match self.functions {
-                    Functions::Here => FunctionsIn::Here,
-                    Functions::Lambda => FunctionsIn::Lambda,
+                    None | Some(Functions::Here) => FunctionsIn::Here,
+                    Some(Functions::Lambda) => FunctionsIn::Lambda,
                 },
             },
         })
+    }
+}
+
+/// Where LocalStack listens.
+fn address(given: Option<String>) -> Result<String, Failure> {
+    let Some(text) = given else { return Ok(LOCALSTACK_ENDPOINT.to_owned()) };
+    let address = Origin::parse(&text).map(|origin| origin.as_str().to_owned());
+    address.ok_or_else(|| {
+        Failure::input(format!(
+            "--endpoint: expected an address such as {LOCALSTACK_ENDPOINT}, found `{text}`"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_localstack_is_a_scheme_a_host_and_a_port() {
+        assert_eq!(address(None).ok().as_deref(), Some(LOCALSTACK_ENDPOINT));
+        for (text, expected) in [
+            ("http://localhost:4566/", Some("http://localhost:4566")),
+            ("https://localhost.localstack.cloud:4566", Some("https://localhost.localstack.cloud:4566")),
+            ("localhost:4566", None),
+            ("http://localhost:4566/health", None),
+            ("http://localhost:notaport", None),
+            ("", None),
+        ] {
+            assert_eq!(address(Some(text.to_owned())).ok().as_deref(), expected, "{text}");
+        }
     }
 }

@@ -5,9 +5,13 @@ use std::{collections::BTreeMap, path::PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use redial_adapters::egress::ExtraRoots;
 use redial_console::{
     failure::Failure,
-    terminal::{print, say},
+    line::Line,
+    origin,
+    terminal::{print, print_as_it_is, print_line, say},
+    tone::Tone,
 };
 use redial_core::identity::Tenant;
 
@@ -169,11 +173,18 @@ impl Local {
 
 impl Up {
     async fn run(self) -> Result<(), Failure> {
+        let origins = self.egress_allow.iter().flat_map(|list| list.split(','));
+        let egress_allow = origins
+            .map(|text| Ok(origin::parse("--egress-allow", text)?.as_str().to_owned()))
+            .collect::<Result<_, Failure>>()?;
+        if let Some(file) = &self.egress_ca {
+            ExtraRoots::from_file(file).map_err(|error| Failure::input(format!("--egress-ca: {error}")))?;
+        }
         let options = Options {
             name: self.which.name.clone(),
             state: self.which.state_dir.clone(),
             emulator: self.deploy_to.emulator()?,
-            egress_allow: self.egress_allow,
+            egress_allow,
             egress_ca: self.egress_ca,
             own_receiver: true,
             env: BTreeMap::from_iter(self.env),
@@ -243,7 +254,8 @@ impl Status {
 impl Env {
     fn run(self) -> Result<(), Failure> {
         let known = local::find(&self.which.name, self.which.state_dir.as_deref())?;
-        print(&environment(&known))?;
+        // A shell reads it: no line is broken.
+        print_as_it_is(format!("{}\n", environment(&known)).as_bytes())?;
         Ok(())
     }
 }
@@ -304,8 +316,10 @@ fn quoted(text: &str) -> String {
 /// `are_hosted`: whether the process that hosts its functions runs, if one should. `findings`: what is wrong with LocalStack or its parts.
 fn show(name: &str, stack: &Description, are_hosted: bool, findings: &[String]) -> Result<(), Failure> {
     let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
-    let up = if findings.is_empty() { "up" } else { "not whole" };
-    print(&format!("{name} is {up} at {} in {}{process}", stack.endpoint, stack.region))?;
+    let is_whole = findings.is_empty() && (are_hosted || stack.function_host.is_none());
+    let (state, tone) = if is_whole { ("up", Tone::Well) } else { ("not whole", Tone::Alarm) };
+    let place = format!(" at {} in {}{process}", stack.endpoint, stack.region);
+    print_line(&Line::from(format!("{name} is ")).then(state, Some(tone)).then(&place, None))?;
     for finding in findings {
         print(&format!("  {finding}"))?;
     }
@@ -343,9 +357,14 @@ fn show(name: &str, stack: &Description, are_hosted: bool, findings: &[String]) 
 }
 
 /// `KEY=VALUE`, cut at the first `=`.
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
-    Ok((key.to_owned(), value.to_owned()))
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    let is_name = |key: &str| {
+        key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    let pair = text.split_once('=').filter(|(key, _)| is_name(key));
+    pair.map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .ok_or("KEY=VALUE, with a KEY of letters, digits and _")
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use redial_console::table::{Column, Table};
+use redial_console::{
+    line::Line,
+    table::{Column, Table},
+    tone::Tone,
+};
 use serde::Serialize;
 
 use super::{
@@ -47,6 +51,9 @@ impl Row {
         self.seen == self.expected
     }
 }
+
+/// Marks a row that is not as expected.
+const UNEXPECTED: char = '✗';
 
 impl Report {
     /// `evidence` is that of the mix's deliveries, in their order.
@@ -102,19 +109,23 @@ impl Report {
     }
 
     /// The table, and what there is to say below it. A row that is not as expected has a second line, with what was.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<Line> {
         let [scenario, seen] = ["  scenario", "seen"].map(Column::text);
+        let scenario = scenario.toned(|cell| cell.starts_with(UNEXPECTED).then_some(Tone::Alarm));
         let mut table = Table::new([scenario, Column::number("messages"), seen]);
         for row in &self.scenarios {
-            let mark = if row.is_as_expected() { "✓" } else { "✗" };
+            let mark = if row.is_as_expected() { '✓' } else { UNEXPECTED };
             table.add([format!("{mark} {}", row.scenario), row.messages.to_string(), row.seen.clone()]);
             if !row.is_as_expected() {
                 table.add([String::new(), String::new(), format!("expected: {}", row.expected)]);
             }
         }
         let mut lines = table.lines();
-        lines.push(String::new());
-        lines.extend(self.summary());
+        lines.push(Line::default());
+        let [accounted, received, parked] = self.summary();
+        let tone = if self.ok { Tone::Well } else { Tone::Alarm };
+        lines.push(Line::default().then(&accounted, Some(tone)));
+        lines.extend([received, parked].map(Line::from));
         lines
     }
 

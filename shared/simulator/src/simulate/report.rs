@@ -10,7 +10,9 @@ use super::{
 };
 use redial_console::{
     duration::words as duration,
+    line::Line,
     table::{Column, Narrow, Table},
+    tone::Tone,
 };
 
 #[derive(Serialize)]
@@ -24,22 +26,23 @@ pub(crate) fn to_json(figures: &[Figures]) -> String {
 
 /// The scenario, the table, and what it means: first what was lost, then how few requests there were. In a terminal of that width the
 /// table has fewer columns.
-pub(crate) fn lines(scenario: &Scenario, figures: &[Figures], terminal: Option<usize>) -> Vec<String> {
-    let mut lines = vec![scenario.words(), String::new()];
+pub(crate) fn lines(scenario: &Scenario, figures: &[Figures], terminal: Option<usize>) -> Vec<Line> {
+    let mut lines = vec![scenario.words().into(), Line::default()];
     lines.extend(table(scenario, figures, terminal));
-    lines.extend(tenants(figures));
-    lines.push(String::new());
-    lines.extend(figures.iter().filter_map(|figures| lost(scenario, figures)));
+    lines.extend(tenants(figures).into_iter().map(Line::from));
+    lines.push(Line::default());
+    let mut words: Vec<String> = figures.iter().filter_map(|figures| lost(scenario, figures)).collect();
     match not_met(scenario, figures) {
-        Some(words) => lines.push(words),
-        None => lines.extend(meaning(scenario, figures)),
+        Some(not_met) => words.push(not_met),
+        None => words.extend(meaning(scenario, figures)),
     }
-    lines.extend(figures.iter().filter_map(recovered));
-    lines.extend(figures.windows(2).filter_map(|pair| spared(&pair[0], &pair[1])));
+    words.extend(figures.iter().filter_map(recovered));
+    words.extend(figures.windows(2).filter_map(|pair| spared(&pair[0], &pair[1])));
+    lines.extend(words.into_iter().map(Line::from));
     lines
 }
 
-fn table(scenario: &Scenario, figures: &[Figures], terminal: Option<usize>) -> Vec<String> {
+fn table(scenario: &Scenario, figures: &[Figures], terminal: Option<usize>) -> Vec<Line> {
     let has_outage = scenario.outage.is_some();
     let has_workers = scenario.workers.is_some();
     let columns = [
@@ -55,7 +58,9 @@ fn table(scenario: &Scenario, figures: &[Figures], terminal: Option<usize>) -> V
         Column::number(if has_workers && has_outage { "in outage" } else { "" }),
         Column::number(if has_workers { "deferrals" } else { "" }).narrowed(2, Narrow::LeaveOut),
         // The sentences below have it.
-        Column::text("not sent").narrowed(6, Narrow::CutEnd),
+        Column::text("not sent")
+            .narrowed(6, Narrow::CutEnd)
+            .toned(|cell| (cell != "-").then_some(Tone::Caution)),
     ];
     // A column without a heading has nothing in it, and is not shown.
     Table::new(columns).within(terminal).with(figures.iter().map(|figures| cells(scenario, figures))).lines()
@@ -249,6 +254,8 @@ mod tests {
         scenario::Workers,
         tally::Tally,
     };
+    use redial_console::line::text_of;
+
     use super::*;
 
     fn figures(name: &str, peak_after: u32) -> Figures {
@@ -275,7 +282,7 @@ mod tests {
         other.ended_otherwise.insert("expired", 1);
         other.sent = 18_999;
         assert_eq!(
-            lines(&scenario(), &[figures("web-push+full", 1_500), other], None).join("\n"),
+            text_of(&lines(&scenario(), &[figures("web-push+full", 1_500), other], None)),
             "\
 20000 messages at 2000/s, outage from 5 s to 35 s, capacity 3000/s, answers after 100 ms, seed 1
 
@@ -302,7 +309,7 @@ web-push+full brings the fewest, 1500."
     #[test]
     fn an_outage_that_no_request_meets_is_said_and_no_policy_praised() {
         let unmet = Figures { attempts_during_outage: Some(0), ..figures("a", 0) };
-        let text = lines(&scenario(), std::slice::from_ref(&unmet), None).join("\n");
+        let text = text_of(&lines(&scenario(), std::slice::from_ref(&unmet), None));
         assert!(
             text.contains(
                 "The outage was not met: no request arrives from 5 s to 35 s, and the last message at 10s."
@@ -344,7 +351,7 @@ web-push+full brings the fewest, 1500."
             ..figures(name, 1_500)
         };
         let two = [of("a, breaker off", false, 60_000, 0), of("a, breaker on", true, 600, 40_000)];
-        let text = lines(&scenario, &two, None).join("\n");
+        let text = text_of(&lines(&scenario, &two, None));
         assert!(text.contains("parked  in outage  deferrals  not sent"), "{text}");
         assert!(text.contains("0 %        600      40000  -"), "{text}");
         assert!(
