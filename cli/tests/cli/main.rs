@@ -18,6 +18,7 @@ mod lines;
 mod local_access;
 mod local_logs;
 mod local_stack;
+mod localstack;
 mod no_permissions;
 mod pages;
 mod parts;
