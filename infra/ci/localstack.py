@@ -142,6 +142,8 @@ def start(python, port, log):
         "DISABLE_EVENTS": "1",
         "DNS_ADDRESS": "0",
         "SERVICES": SERVICES,
+        # As on a machine without Docker, wherever this runs.
+        "DOCKER_HOST": "tcp://127.0.0.1:1",
     }
     command = [python, "-m", "localstack.runtime.main"]
     return subprocess.Popen(

@@ -19,6 +19,7 @@ mod lines;
 mod local_access;
 mod local_logs;
 mod local_stack;
+mod localstack;
 mod no_permissions;
 mod pages;
 mod parts;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::ambient;
-use crate::runtime_api::{Host, InvokeError, LogLine, LogSink, RuntimeApi};
+use crate::runtime_api::{Confinement, Host, InvokeError, LogLine, RuntimeApi};
 
 /// How long an instance is kept warm. Lambda does not say how long it does.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
@@ -21,12 +21,13 @@ const IDLE_LIMIT: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug)]
 pub struct Definition {
     pub bootstrap: PathBuf,
-    /// All of its variables; `PATH` and Lambda's own are set in any case.
+    /// All of its variables at first; `PATH` and Lambda's own are set in any case.
     pub environment: BTreeMap<String, String>,
     pub timeout: Duration,
     /// The most invocations at once, from wherever they come; `None` is any number.
     pub reserved_concurrency: Option<usize>,
-    pub logs: Option<LogSink>,
+    /// Where its lines go, whether it is frozen between invocations, and how much memory it may use.
+    pub confinement: Confinement,
 }
 
 /// What can be invoked: a function, or a stand-in.
@@ -41,6 +42,8 @@ pub struct Function {
 
 #[derive(Default)]
 struct Instances {
+    /// Of those that are started from now on.
+    environment: BTreeMap<String, String>,
     idle: Vec<Idle>,
     busy: usize,
     /// How often the function was started again: an instance of before is not used again.
@@ -67,7 +70,8 @@ impl Drop for Busy<'_> {
 impl Function {
     #[must_use]
     pub fn new(definition: Definition) -> Self {
-        Self { definition, instances: Mutex::default() }
+        let environment = definition.environment.clone();
+        Self { definition, instances: Mutex::new(Instances { environment, ..Instances::default() }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Instances> {
@@ -77,10 +81,13 @@ impl Function {
     /// Writes what the function itself cannot: that it did not start, or was ended.
     fn log(&self, error: &InvokeError) {
         let is_own = match error {
-            InvokeError::InitFailed(_) | InvokeError::TimedOut | InvokeError::Crashed(_) => true,
+            InvokeError::InitFailed(_)
+            | InvokeError::TimedOut
+            | InvokeError::OutOfMemory { .. }
+            | InvokeError::Crashed(_) => true,
             InvokeError::Failed(_) | InvokeError::Throttled => false,
         };
-        if let Some(logs) = self.definition.logs.as_ref().filter(|_| is_own) {
+        if let Some(logs) = self.definition.confinement.sink.as_ref().filter(|_| is_own) {
             let _closed = logs.send(LogLine { text: error.to_string(), at_ms: ambient::epoch_ms() });
         }
     }
@@ -94,12 +101,13 @@ impl Function {
         instances.busy += 1;
         let warm = instances.idle.pop();
         let busy = Busy { function: self, generation: instances.generation };
+        let environment = warm.is_none().then(|| instances.environment.clone());
         drop(instances);
         let host = match warm {
             Some(idle) => Ok(idle.host),
             None => {
-                let Definition { bootstrap, environment, logs, .. } = &self.definition;
-                RuntimeApi::start_logging(bootstrap, environment.clone(), logs.clone())
+                let Definition { bootstrap, confinement, .. } = &self.definition;
+                RuntimeApi::start_confined(bootstrap, environment.unwrap_or_default(), confinement.clone())
             }
         };
         Ok((busy, host.map_err(|error| InvokeError::InitFailed(error.to_string()))?))
@@ -113,10 +121,11 @@ impl Function {
         shut_down(old).await;
     }
 
-    /// Has each later invocation use an instance that is started from now on.
-    pub async fn restart(&self) {
+    /// Has each later invocation use an instance that is started from now on, with an environment that was changed so.
+    pub async fn restart(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) {
         let idle = {
             let mut instances = self.lock();
+            change(&mut instances.environment);
             instances.generation += 1;
             std::mem::take(&mut instances.idle)
         };
@@ -173,7 +182,8 @@ mod tests {
         std::fs::set_permissions(&bootstrap, std::fs::Permissions::from_mode(0o755)).expect("executable");
         let environment = BTreeMap::new();
         let timeout = Duration::from_secs(20);
-        let definition = Definition { bootstrap, environment, timeout, reserved_concurrency, logs: None };
+        let confinement = Confinement { freezes: true, ..Confinement::default() };
+        let definition = Definition { bootstrap, environment, timeout, reserved_concurrency, confinement };
         (Function::new(definition), folder)
     }
 
@@ -194,15 +204,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_function_that_is_started_again_uses_no_instance_of_before() {
+    async fn a_function_that_is_started_again_uses_no_instance_and_no_variable_of_before() {
         let (function, _folder) = function(None);
         let idle = pid(&function).await;
-        function.restart().await;
+        function.restart(|_| {}).await;
         let (busy, ()) = tokio::join!(pid(&function), async {
             tokio::task::yield_now().await;
-            function.restart().await;
+            function.restart(|it| drop(it.insert("VARIABLE".to_owned(), "changed".to_owned()))).await;
         });
-        let last = pid(&function).await;
+        let last = function.invoke(json!({})).await.expect("an answer");
+        assert_eq!(last["variable"], "changed");
+        let last = last["pid"].clone();
         assert!(last != idle && last != busy && idle != busy);
         assert_eq!(function.lock().idle.len(), 1);
     }

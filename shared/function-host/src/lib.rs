@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It keeps to what AWS documents of each part, because functions that lose nothing on AWS have to lose nothing here. It does not
-//! play the services around Lambda: queues, tables and the rest are those of an emulator or of AWS. Roles are not enforced, no memory
-//! limit is set, and a process is not frozen between invocations.
+//! play the services around Lambda: queues, tables and the rest are those of an emulator or of AWS. Roles are not enforced, and the
+//! memory limit holds where the system reports what a process uses (Linux).
 
 mod clock;
 pub mod function;

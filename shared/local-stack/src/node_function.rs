@@ -17,6 +17,7 @@ use redial_console::template;
 use redial_function_host::{
     function::{Definition, Function},
     function_url::{self, Auth},
+    runtime_api::Confinement,
 };
 use redial_receivers::serve::Port;
 use tokio::task::JoinHandle;
@@ -91,7 +92,7 @@ impl NodeFunction {
             environment,
             timeout: Duration::from_secs(timeout),
             reserved_concurrency: None,
-            logs: None,
+            confinement: Confinement::default(),
         }));
         let address = format!("127.0.0.1:{port}");
         let port = Port::take(port).map_err(LocalError::file(Path::new(&address)))?;

@@ -18,6 +18,11 @@ if os.environ.get("ON_TERM") == "say":
         print("asked to end", flush=True)
         sys.exit(0)
     signal.signal(signal.SIGTERM, end)
+if os.environ.get("ON_TERM") == "stay":
+    signal.signal(signal.SIGTERM, lambda *_: print("not yet", flush=True))
+if os.environ.get("INIT") == "fill":
+    much = b"x" * 200_000_000
+    time.sleep(600)
 print("ready", flush=True)
 while True:
     answer, body = call("GET", "/invocation/next")
@@ -28,6 +33,9 @@ while True:
         sys.exit(7)
     if step == "print":
         print("printed", flush=True)
+    if step == "fill":
+        much = b"x" * 200_000_000
+        time.sleep(600)
     if step == "hang":
         print("hanging", flush=True)
         time.sleep(600)

@@ -29,9 +29,20 @@ pub(super) struct Recipe {
     pub(super) bootstrap: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) logs: Arc<Journal<LogLine>>,
-    /// Receives each line, too. The journal then has the lines of the last start or invocation alone.
-    pub(super) sink: Option<LogSink>,
+    pub(super) confinement: Confinement,
     pub(super) target: Arc<Target>,
+}
+
+/// What a function's process is given beside its variables. The default is what a test wants: its process runs on between invocations,
+/// with as much memory as it takes.
+#[derive(Clone, Debug, Default)]
+pub struct Confinement {
+    /// Receives each line as it is printed. [`super::Host::logs`] then has the lines of the last start or invocation alone.
+    pub sink: Option<LogSink>,
+    /// Stops the process while it waits for an event, as Lambda freezes an environment: nothing runs in the background.
+    pub freezes: bool,
+    /// Kills a process that uses more than this during an invocation or its start. Only Linux reports what a process uses.
+    pub memory_mb: Option<u64>,
 }
 
 /// Where a function's lines go as they are printed.
@@ -68,6 +79,24 @@ impl Target {
         if let (Some(group), false) = (aim.group, aim.hit) {
             aim.hit = true;
             let _ended = kill_process_group(group, Signal::TERM);
+            // A process that is frozen takes no signal but this one.
+            let _ended = kill_process_group(group, Signal::CONT);
+        }
+    }
+
+    /// Stops the process and its group until it is thawed, signalled to end, or killed.
+    pub(super) fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(super) fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let aim = self.lock();
+        if let (Some(group), false) = (aim.group, aim.hit) {
+            let _ended = kill_process_group(group, signal);
         }
     }
 
@@ -79,7 +108,7 @@ impl Target {
 pub(super) struct Environment {
     pub(super) api: Api,
     pub(super) child: Child,
-    target: Arc<Target>,
+    pub(super) target: Arc<Target>,
     readers: JoinSet<()>,
 }
 
@@ -102,10 +131,10 @@ impl Environment {
 
         let mut readers = JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
-            readers.spawn(collect(stdout, Arc::clone(&recipe.logs), recipe.sink.clone()));
+            readers.spawn(collect(stdout, Arc::clone(&recipe.logs), recipe.confinement.sink.clone()));
         }
         if let Some(stderr) = child.stderr.take() {
-            readers.spawn(collect(stderr, Arc::clone(&recipe.logs), recipe.sink.clone()));
+            readers.spawn(collect(stderr, Arc::clone(&recipe.logs), recipe.confinement.sink.clone()));
         }
         Ok(Self { api, child, target: Arc::clone(&recipe.target), readers })
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::environment::{LogSink, Recipe, Target};
+use super::environment::{Confinement, Recipe, Target};
 use super::worker::{Order, Worker};
 use super::{InvokeError, LogLine};
 use crate::ambient;
@@ -31,15 +31,14 @@ impl RuntimeApi {
         K: Into<OsString>,
         V: Into<OsString>,
     {
-        Self::start_logging(bootstrap, env, None)
+        Self::start_confined(bootstrap, env, Confinement::default())
     }
 
-    /// The same for a host that lives long: `sink` receives each line as it is printed, and [`Host::logs`] has no more than the
-    /// last invocation's.
-    pub fn start_logging<K, V>(
+    /// The same for a process that is confined as Lambda confines it.
+    pub fn start_confined<K, V>(
         bootstrap: &Path,
         env: impl IntoIterator<Item = (K, V)>,
-        sink: Option<LogSink>,
+        confinement: Confinement,
     ) -> io::Result<Host>
     where
         K: Into<OsString>,
@@ -56,7 +55,7 @@ impl RuntimeApi {
             bootstrap: bootstrap.to_owned(),
             env: variables,
             logs: Arc::clone(&logs),
-            sink,
+            confinement,
             target: Arc::clone(&target),
         };
         let arn = format!("arn:aws:lambda:{REGION}:000000000000:function:{name}");

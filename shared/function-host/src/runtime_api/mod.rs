@@ -6,8 +6,8 @@
 //! kills it.
 //!
 //! A [`Host`] is one execution environment: one invocation at a time, the process kept warm in between,
-//! killed at a time-out and started again after a crash, as Lambda does. Parallel invocations are several
-//! hosts side by side.
+//! killed at a time-out and started again after a crash, as Lambda does. A [`Confinement`] freezes it in between, and limits its
+//! memory. Parallel invocations are several hosts side by side.
 //!
 //! It is not an emulator of mappings (`mapping` is), queues or permissions. Only for Unix: it kills process groups.
 
@@ -15,6 +15,7 @@ mod api;
 mod environment;
 mod event;
 mod host;
+mod memory;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -24,7 +25,7 @@ use std::process::ExitStatus;
 use serde_json::Value;
 use thiserror::Error;
 
-pub use environment::LogSink;
+pub use environment::{Confinement, LogSink};
 pub use event::{SqsRecord, sqs_event};
 pub use host::{Host, RuntimeApi};
 
@@ -42,6 +43,9 @@ pub enum InvokeError {
     /// No answer by the deadline; the process was killed.
     #[error("no answer by the deadline, and the process was killed")]
     TimedOut,
+    /// It used more memory than it may have; the process was killed.
+    #[error("the process used more than its {memory_mb} MB of memory, and was killed")]
+    OutOfMemory { memory_mb: u64 },
     /// As many invocations as the function may have at once are under way; it was not invoked.
     #[error("as many invocations are under way as the function may have at once")]
     Throttled,
@@ -56,6 +60,7 @@ impl InvokeError {
             Self::Crashed(_) => "crashed",
             Self::InitFailed(_) => "init_failed",
             Self::TimedOut => "timed_out",
+            Self::OutOfMemory { .. } => "out_of_memory",
             Self::Throttled => "throttled",
         }
     }

@@ -26,6 +26,35 @@ fn start(env: &[(&str, &str)]) -> (Host, TempDir) {
     (host, folder)
 }
 
+fn logging(sink: LogSink) -> Confinement {
+    Confinement { sink: Some(sink), ..Confinement::default() }
+}
+
+fn start_confined(env: &[(&str, &str)], confinement: Confinement) -> (Host, TempDir) {
+    let folder = TempDir::new().expect("a folder");
+    let host = RuntimeApi::start_confined(&bootstrap(&folder), env.iter().copied(), confinement);
+    (host.expect("it starts"), folder)
+}
+
+fn freezing() -> Confinement {
+    Confinement { freezes: true, ..Confinement::default() }
+}
+
+/// Waits until the system reports the process as stopped.
+#[cfg(target_os = "linux")]
+async fn until_frozen(pid: u32) {
+    let is_stopped = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process is there");
+        stat.rsplit_once(") ").expect("its name is before its state").1.starts_with('T')
+    };
+    let frozen = async {
+        while !is_stopped() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, frozen).await.expect("it is frozen");
+}
+
 fn alive(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
     rustix::process::test_kill_process(pid).is_ok()
@@ -159,7 +188,7 @@ async fn a_process_is_asked_to_end_before_it_is_killed() {
     let folder = TempDir::new().expect("a folder");
     let (sink, mut lines) = tokio::sync::mpsc::unbounded_channel();
     let env = [("ON_TERM", "say")];
-    let host = RuntimeApi::start_logging(&bootstrap(&folder), env, Some(sink)).expect("it starts");
+    let host = RuntimeApi::start_confined(&bootstrap(&folder), env, logging(sink)).expect("it starts");
     host.invoke(json!({}), LIMIT).await.expect("an answer");
     let pid = host.pid().expect("a process");
     host.shut_down().await;
@@ -176,7 +205,7 @@ async fn a_host_with_a_sink_keeps_the_last_invocation_s_lines_alone() {
     let folder = TempDir::new().expect("a folder");
     let (sink, mut lines) = tokio::sync::mpsc::unbounded_channel();
     let env: [(&str, &str); 0] = [];
-    let host = RuntimeApi::start_logging(&bootstrap(&folder), env, Some(sink)).expect("it starts");
+    let host = RuntimeApi::start_confined(&bootstrap(&folder), env, logging(sink)).expect("it starts");
     for _ in 0..3 {
         host.invoke(json!({"do": "print"}), LIMIT).await.expect("an answer");
     }
@@ -197,4 +226,77 @@ async fn hosts_side_by_side_are_different_processes_and_end_with_their_owners() 
     drop(first);
     assert!(!alive(pid));
     assert!(second.invoke(json!({}), LIMIT).await.is_ok());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_is_frozen_between_invocations_and_thawed_for_the_next() {
+    let (host, _folder) = start_confined(&[], freezing());
+    host.init().await.expect("it starts");
+    let pid = host.pid().expect("a process");
+    for event in [json!({}), json!({"do": "fail"}), json!({"do": "print"})] {
+        until_frozen(pid).await;
+        let answer = host.invoke(event, LIMIT).await;
+        assert!(answer.is_err_and(|error| error.label() == "failed") || host.pid() == Some(pid));
+    }
+    until_frozen(pid).await;
+    assert_eq!(host.starts(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_frozen_process_is_asked_to_end_and_can_be_killed() {
+    let (sink, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let confinement = Confinement { sink: Some(sink), ..freezing() };
+    let (host, _folder) = start_confined(&[("ON_TERM", "say")], confinement);
+    host.invoke(json!({}), LIMIT).await.expect("an answer");
+    let pid = host.pid().expect("a process");
+    until_frozen(pid).await;
+    host.shut_down().await;
+    assert!(!alive(pid));
+    let mut printed = Vec::new();
+    while let Some(line) = lines.recv().await {
+        printed.push(line.text);
+    }
+    assert_eq!(printed, ["ready", "asked to end"]);
+
+    let (host, _folder) = start_confined(&[], freezing());
+    for starts in 1..=3 {
+        assert!(host.invoke(json!({}), LIMIT).await.is_ok());
+        assert_eq!(host.starts(), starts);
+        until_frozen(host.pid().expect("a process")).await;
+        host.kill();
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_ignores_the_signal_to_end_is_killed() {
+    let (sink, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let (host, _folder) = start_confined(&[("ON_TERM", "stay")], logging(sink));
+    host.invoke(json!({}), LIMIT).await.expect("an answer");
+    let pid = host.pid().expect("a process");
+    host.shut_down().await;
+    assert!(!alive(pid));
+    let mut printed = Vec::new();
+    while let Some(line) = lines.recv().await {
+        printed.push(line.text);
+    }
+    assert_eq!(printed, ["ready", "not yet"]);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_over_its_memory_is_killed_and_the_next_invocation_has_a_new_one() {
+    let limited = Confinement { memory_mb: Some(150), ..Confinement::default() };
+    let (host, _folder) = start_confined(&[], limited.clone());
+    let first = host.invoke(json!({}), LIMIT).await.expect("an answer");
+    let killed = host.invoke(json!({"do": "fill"}), LIMIT).await.expect_err("it is killed");
+    assert_eq!(killed, InvokeError::OutOfMemory { memory_mb: 150 });
+    assert_eq!(killed.to_string(), "the process used more than its 150 MB of memory, and was killed");
+    let next = host.invoke(json!({}), LIMIT).await.expect("an answer");
+    assert_ne!(first["pid"], next["pid"]);
+
+    let (host, _folder) = start_confined(&[("INIT", "fill")], limited);
+    let failed = host.init().await.expect_err("no initialisation");
+    assert!(matches!(&failed, InvokeError::InitFailed(text) if text.contains("its 150 MB")), "{failed:?}");
 }

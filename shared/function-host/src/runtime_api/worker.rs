@@ -1,7 +1,8 @@
 //! The host's own thread: one process at a time, one order at a time, as Lambda runs an environment.
 //!
 //! A process is given an event only when it has asked for one. One that ended, or was killed, in between
-//! is replaced before the next event, and no invocation sees it.
+//! is replaced before the next event, and no invocation sees it. What is frozen is a process that has asked for its next event, and
+//! it is thawed before it is given one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,10 +15,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::InvokeError;
 use super::api::{Invocation, Report};
 use super::environment::{Environment, Recipe};
+use super::memory;
 use crate::ambient;
 
 /// Lambda's limit for initialisation.
 const INIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often the memory of a process is looked at.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) enum Order {
     Init(oneshot::Sender<Result<Duration, InvokeError>>),
@@ -50,13 +55,24 @@ struct Warm {
 }
 
 impl Warm {
+    /// Stops the process as soon as it waits for an event; returns then, or if it never does.
+    async fn freeze(&mut self) {
+        if !self.waits {
+            self.waits = ready(&mut self.environment, None, ambient::monotonic()).await.is_ok();
+        }
+        if self.waits {
+            self.environment.target.freeze();
+        }
+    }
+
     /// Whether the process can be given an event.
     async fn can_take_an_event(&mut self) -> bool {
+        self.environment.target.thaw();
         if !self.environment.lives() {
             return false;
         }
         if !self.waits {
-            self.waits = ready(&mut self.environment, ambient::monotonic()).await.is_ok();
+            self.waits = ready(&mut self.environment, None, ambient::monotonic()).await.is_ok();
         }
         self.waits
     }
@@ -70,11 +86,11 @@ impl Worker {
     /// Starts a process, and then carries out orders until their sender is gone.
     pub(super) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let mut first = Some(self.environment().await);
-        while let Some(order) = orders.recv().await {
+        while let Some(order) = self.next(&mut orders).await {
             if order.is_abandoned() {
                 continue;
             }
-            if self.recipe.sink.is_some() {
+            if self.recipe.confinement.sink.is_some() {
                 self.recipe.logs.clear();
             }
             let warm = match first.take() {
@@ -101,6 +117,18 @@ impl Worker {
         }
     }
 
+    /// Waits for an order, with the process frozen if it is to be.
+    async fn next(&mut self, orders: &mut mpsc::UnboundedReceiver<Order>) -> Option<Order> {
+        if let Some(warm) = self.running.as_mut().filter(|_| self.recipe.confinement.freezes) {
+            tokio::select! {
+                biased;
+                order = orders.recv() => return order,
+                () = warm.freeze() => {}
+            }
+        }
+        orders.recv().await
+    }
+
     /// Sees to it that a process waits for an event.
     async fn environment(&mut self) -> Result<(), InvokeError> {
         if let Some(mut warm) = self.running.take() {
@@ -117,7 +145,7 @@ impl Worker {
             Ok(environment) => environment,
             Err(error) => return Err(InvokeError::InitFailed(error.to_string())),
         };
-        match ready(&mut environment, began).await {
+        match ready(&mut environment, self.recipe.confinement.memory_mb, began).await {
             Ok(init) => {
                 self.running = Some(Warm { environment, init, waits: true });
                 Ok(())
@@ -136,11 +164,13 @@ impl Worker {
         let Some(mut warm) = self.running.take() else {
             return Err(InvokeError::InitFailed("there is no process".to_owned()));
         };
-        let Environment { api, child, .. } = &mut warm.environment;
+        let Environment { api, child, target, .. } = &mut warm.environment;
         warm.waits = false;
         api.hand_out(self.invocation(event, limit));
         let deadline = tokio::time::sleep(limit);
         tokio::pin!(deadline);
+        let too_large = too_large(target.pid(), self.recipe.confinement.memory_mb);
+        tokio::pin!(too_large);
         loop {
             tokio::select! {
                 biased;
@@ -155,6 +185,10 @@ impl Worker {
                     warm.environment.last_words().await;
                     let mut said = std::iter::from_fn(|| warm.environment.api.reports.try_recv().ok());
                     return said.find_map(read).unwrap_or(Err(InvokeError::Crashed(status)));
+                }
+                memory_mb = &mut too_large => {
+                    warm.environment.end().await;
+                    return Err(InvokeError::OutOfMemory { memory_mb });
                 }
                 () = &mut deadline => {
                     warm.environment.end().await;
@@ -184,11 +218,28 @@ impl Worker {
     }
 }
 
+/// Resolves with the limit when the process uses more memory; never where that is not reported.
+async fn too_large(pid: Option<u32>, limit_mb: Option<u64>) -> u64 {
+    let (Some(limit_mb), Some(pid)) = (limit_mb, pid) else { return std::future::pending().await };
+    loop {
+        if memory::used_mb(pid).is_some_and(|used| used > limit_mb) {
+            return limit_mb;
+        }
+        tokio::time::sleep(MEMORY_INTERVAL).await;
+    }
+}
+
 /// Waits for a call of `next`; the text says why there was none.
-async fn ready(environment: &mut Environment, began: Instant) -> Result<Duration, String> {
-    let Environment { api, child, .. } = environment;
+async fn ready(
+    environment: &mut Environment,
+    memory_mb: Option<u64>,
+    began: Instant,
+) -> Result<Duration, String> {
+    let Environment { api, child, target, .. } = environment;
     let limit = tokio::time::sleep(INIT_LIMIT);
     tokio::pin!(limit);
+    let too_large = too_large(target.pid(), memory_mb);
+    tokio::pin!(too_large);
     loop {
         tokio::select! {
             biased;
@@ -198,6 +249,7 @@ async fn ready(environment: &mut Environment, began: Instant) -> Result<Duration
                 Report::Response(_) | Report::Error(_) => {}
             },
             status = Environment::ended(child) => return Err(status.to_string()),
+            memory_mb = &mut too_large => return Err(InvokeError::OutOfMemory { memory_mb }.to_string()),
             () = &mut limit => return Err(format!("no call of next within {INIT_LIMIT:?}")),
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use aws_sdk_cloudformation::{
     Client,
     error::ProvideErrorMetadata as _,
-    types::{Capability, Parameter, ResourceStatus, StackStatus},
+    types::{Capability, Parameter, ResourceStatus, StackEvent, StackStatus},
 };
 
 use super::{
@@ -156,19 +156,43 @@ async fn failures(cloudformation: &Client, name: &str) -> Vec<String> {
     let Ok(answer) = cloudformation.describe_stack_events().stack_name(name).send().await else {
         return Vec::new();
     };
-    let mut failures: Vec<String> = answer
-        .stack_events()
-        .iter()
-        .filter(|event| event.resource_status() == Some(&ResourceStatus::CreateFailed))
-        .map(|event| {
-            let resource = event.logical_resource_id().unwrap_or("?");
-            format!("{resource}: {}", event.resource_status_reason().unwrap_or(NO_REASON))
-        })
-        .collect();
+    reasons(answer.stack_events())
+}
+
+/// Of events, the youngest first.
+fn reasons(events: &[StackEvent]) -> Vec<String> {
+    let failed = events.iter().filter(|event| event.resource_status() == Some(&ResourceStatus::CreateFailed));
+    let reason = |event: &StackEvent| {
+        let resource = event.logical_resource_id().unwrap_or("?");
+        format!("{resource}: {}", event.resource_status_reason().unwrap_or(NO_REASON))
+    };
+    let mut failures: Vec<String> = failed.map(reason).collect();
     // What failed because of another resource has no reason of its own on LocalStack.
     if failures.iter().any(|failure| !failure.ends_with(NO_REASON)) {
         failures.retain(|failure| !failure.ends_with(NO_REASON));
     }
     failures.reverse();
     failures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(resource: &str, status: ResourceStatus, reason: Option<&str>) -> StackEvent {
+        let event = StackEvent::builder().logical_resource_id(resource).resource_status(status);
+        event.set_resource_status_reason(reason.map(str::to_owned)).build()
+    }
+
+    #[test]
+    fn each_resource_that_failed_is_named_with_its_reason_and_its_consequences_are_not() {
+        let events = [
+            event("shop", ResourceStatus::CreateFailed, None),
+            event("RetryQueue", ResourceStatus::CreateFailed, Some("no such key")),
+            event("CleanupFunction", ResourceStatus::CreateFailed, Some("no Docker")),
+            event("IngestQueue", ResourceStatus::CreateComplete, Some("made")),
+        ];
+        assert_eq!(reasons(&events), ["CleanupFunction: no Docker", "RetryQueue: no such key"]);
+        assert_eq!(reasons(&events[..1]), ["shop: no reason given"]);
+    }
 }

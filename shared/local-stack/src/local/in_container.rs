@@ -69,7 +69,10 @@ fn architecture(program: &[u8], path: &Path) -> Result<&'static str, LocalError>
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Cursor, Read as _};
+
     use super::*;
+    use crate::local::bootstraps::bundles;
 
     fn options(functions: FunctionsIn) -> Options {
         let emulator = Emulator::LocalStack { endpoint: String::new(), functions };
@@ -92,6 +95,30 @@ mod tests {
             let error = architecture(program, path).expect_err("it is none").to_string();
             assert!(error.contains("target/debug/dispatch") && error.contains("--functions here"), "{error}");
         }
+    }
+
+    #[test]
+    fn an_additional_root_certificate_travels_in_each_zip() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (ca, program) = (folder.path().join("root.pem"), folder.path().join("dispatch"));
+        fs::write(&ca, "-----BEGIN CERTIFICATE-----").expect("the folder is writable");
+        fs::write(&program, "a program").expect("the folder is writable");
+        let with_ca = |functions| Options { egress_ca: Some(ca.clone()), ..options(functions) };
+        assert!(files(&with_ca(FunctionsIn::Here)).expect("nothing is read").is_empty());
+
+        let files = files(&with_ca(FunctionsIn::Lambda)).expect("it is there");
+        let bundles = bundles(&[("dispatch", program)], &files).expect("it is there");
+        let mut zip = zip::ZipArchive::new(Cursor::new(&bundles[0].zip)).expect("a zip");
+        let mut text = |name: &str| {
+            let mut text = String::new();
+            zip.by_name(name).expect(name).read_to_string(&mut text).expect("text");
+            text
+        };
+        assert_eq!(ca_path(), "/var/task/ca.pem");
+        assert_eq!([text("bootstrap"), text("ca.pem")], ["a program", "-----BEGIN CERTIFICATE-----"]);
+        fs::remove_file(&ca).expect("it is ours");
+        let missing = super::files(&with_ca(FunctionsIn::Lambda)).expect_err("it is gone").to_string();
+        assert!(missing.contains("root.pem"), "{missing}");
     }
 
     #[test]

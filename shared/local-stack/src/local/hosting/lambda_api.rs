@@ -1,8 +1,11 @@
 //! The part of Lambda's API that commands use about a stack: it reads configurations, event source mappings and concurrency,
-//! invokes functions, and disables and enables mappings. UpdateFunctionConfiguration has only the effect that commands call it for:
-//! new instances.
+//! invokes functions, disables and enables mappings, and changes variables, with which new instances are started. No other setting changes.
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use http_body_util::Full;
 use hyper::{Method, Response, StatusCode, body::Bytes, http::request::Parts};
@@ -21,7 +24,7 @@ const CONCURRENT_EXECUTIONS: u64 = 1_000;
 
 /// Answers by path.
 pub(super) struct LambdaApi {
-    configurations: BTreeMap<String, Value>,
+    configurations: Mutex<BTreeMap<String, Value>>,
     /// By function, null without one.
     reserved: BTreeMap<String, Option<u64>>,
     mappings: Vec<Mapping>,
@@ -99,11 +102,46 @@ impl LambdaApi {
             function.mappings.iter().enumerate().map(of).collect()
         };
         Self {
-            configurations: hosted.iter().map(|it| (it.name.clone(), configuration(it))).collect(),
+            configurations: Mutex::new(
+                hosted.iter().map(|it| (it.name.clone(), configuration(it))).collect(),
+            ),
             reserved: hosted.iter().map(|it| (it.name.clone(), it.reserved_concurrency)).collect(),
             mappings: hosted.iter().flat_map(mapping).collect(),
             functions,
         }
+    }
+
+    fn configuration(&self, name: &str) -> Option<Value> {
+        self.configurations.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Has the function's later instances start with these variables, as Lambda does. `None` for any other setting.
+    async fn updated(&self, name: &str, request: &Bytes) -> Option<Value> {
+        let request: BTreeMap<String, Value> = serde_json::from_slice(request).ok()?;
+        let is_known = |it: &String| matches!(it.as_str(), "Environment" | "RevisionId" | "FunctionName");
+        let variables = request.get("Environment").map(variables);
+        let (function, known) = (self.functions.get(name)?, self.configuration(name)?);
+        if !request.keys().all(is_known) {
+            return None;
+        }
+        let Some(new) = variables else {
+            function.restart(|_| {}).await;
+            return Some(known);
+        };
+        let old = self::variables(&known["Environment"]);
+        let configuration = {
+            let mut all = self.configurations.lock().unwrap_or_else(PoisonError::into_inner);
+            let configuration = all.get_mut(name)?;
+            configuration["Environment"]["Variables"] = json!(new);
+            configuration.clone()
+        };
+        let change = |environment: &mut BTreeMap<String, String>| {
+            // What AWS's SDKs read is set by the host, too.
+            environment.retain(|name, _| name.starts_with("AWS_") || !old.contains_key(name));
+            environment.extend(new);
+        };
+        function.restart(change).await;
+        Some(configuration)
     }
 
     /// What its paths begin with is `root`.
@@ -134,7 +172,7 @@ impl LambdaApi {
             }
             (&Method::GET, ["functions", name, "recursion-config"]) => {
                 // Rounds of a loop are not counted here.
-                self.configurations.get(*name).map(|_| json!({"RecursiveLoop": "Allow"}))
+                self.configuration(name).map(|_| json!({"RecursiveLoop": "Allow"}))
             }
             (&Method::GET, ["account-settings"]) => {
                 let reserved: u64 = self.reserved.values().flatten().sum();
@@ -143,11 +181,8 @@ impl LambdaApi {
                     "ConcurrentExecutions": CONCURRENT_EXECUTIONS, "UnreservedConcurrentExecutions": left,
                 }}))
             }
-            (&Method::GET, ["functions", name, "configuration"]) => self.configurations.get(*name).cloned(),
-            (&Method::PUT, ["functions", name, "configuration"]) => {
-                self.functions.get(*name)?.restart().await;
-                self.configurations.get(*name).cloned()
-            }
+            (&Method::GET, ["functions", name, "configuration"]) => self.configuration(name),
+            (&Method::PUT, ["functions", name, "configuration"]) => self.updated(name, body).await,
             (&Method::GET, ["event-source-mappings"]) => {
                 let query = request.uri.query().unwrap_or_default();
                 let name = query.split('&').find_map(|pair| pair.strip_prefix("FunctionName="));
@@ -171,6 +206,12 @@ impl LambdaApi {
             _ => None,
         }
     }
+}
+
+/// `{"Variables": {NAME: VALUE}}`
+fn variables(environment: &Value) -> BTreeMap<String, String> {
+    let variables = environment["Variables"].as_object().into_iter().flatten();
+    variables.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 fn arn(name: &str) -> String {
@@ -211,6 +252,10 @@ fn response(answer: Option<Answer>) -> Response<Full<Bytes>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use redial_function_host::{function::Definition, runtime_api::Confinement};
+
     use super::{super::hosted::HostedMapping, *};
 
     fn api() -> LambdaApi {
@@ -235,7 +280,15 @@ mod tests {
             schedules: Vec::new(),
             url_is_open: None,
         };
-        LambdaApi::new(&[hosted], BTreeMap::new(), &BTreeMap::new())
+        let function = Function::new(Definition {
+            bootstrap: "/nowhere/bootstrap".into(),
+            environment: BTreeMap::new(),
+            timeout: Duration::from_secs(30),
+            reserved_concurrency: None,
+            confinement: Confinement::default(),
+        });
+        let functions = BTreeMap::from([(hosted.name.clone(), Arc::new(function))]);
+        LambdaApi::new(&[hosted], functions, &BTreeMap::new())
     }
 
     async fn get(path: &str) -> Option<Value> {
@@ -281,6 +334,21 @@ mod tests {
         assert_eq!(get("/2015-03-31/functions/other/configuration").await, None);
         let path = "/2015-03-31/functions/shop-DispatchFunction/configuration";
         assert_eq!(under("/s3cret", path).await, None, "who does not know the path reads nothing");
+    }
+
+    #[tokio::test]
+    async fn variables_of_a_function_change_and_no_other_setting() {
+        let api = api();
+        let path = "/r/2015-03-31/functions/shop-DispatchFunction/configuration";
+        let put = async |body: &str| call(&api, "/r", Method::PUT, path, body).await;
+        let changed = json!({"OTLP_ENDPOINT": "http://localhost:4318"});
+        let body = json!({"Environment": {"Variables": changed}, "RevisionId": "1"}).to_string();
+        let answer = put(&body).await.expect("it is hosted");
+        assert_eq!((&answer["Environment"]["Variables"], &answer["Timeout"]), (&changed, &json!(30)));
+        assert_eq!(put(r#"{"Timeout": 5}"#).await, None);
+        assert!(put("{}").await.is_some(), "an update without a change is one");
+        let read = call(&api, "/r", Method::GET, path, "").await.expect("it is hosted");
+        assert_eq!((&read["Environment"]["Variables"], &read["Timeout"]), (&changed, &json!(30)));
     }
 
     #[tokio::test]

@@ -17,6 +17,7 @@ use redial_function_host::{
     function::{Definition, Function},
     function_url::{self, Auth},
     mapping::{self, Note, Settings, SqsQueue, Switch},
+    runtime_api::Confinement,
     schedule::{self, When},
 };
 use redial_receivers::{ambient, serve::Port};
@@ -192,7 +193,7 @@ impl Host {
             environment: variables,
             timeout: Duration::from_secs(hosted.timeout_s),
             reserved_concurrency: hosted.reserved_concurrency.map(count),
-            logs: Some(sink),
+            confinement: Confinement { sink: Some(sink), freezes: true, memory_mb: Some(hosted.memory_mb) },
         }));
         self.functions.insert(hosted.name.clone(), Arc::clone(&function));
         let name = hosted.binary.clone();
