@@ -52,6 +52,8 @@ pub(super) struct Watch<'a> {
     states: HashMap<String, State>,
     /// Ids of those in parking at the moment.
     parked_now: HashSet<String>,
+    /// Ids of those that were listed as waiting for a retry.
+    found: HashSet<String>,
     /// The buckets that ids were ever seen in.
     parked: BTreeMap<String, String>,
     parking_read: Option<Timestamp>,
@@ -67,6 +69,7 @@ impl<'a> Watch<'a> {
             view,
             states: HashMap::new(),
             parked_now: HashSet::new(),
+            found: HashSet::new(),
             parked: BTreeMap::new(),
             parking_read: None,
             described: HashSet::new(),
@@ -102,31 +105,17 @@ impl<'a> Watch<'a> {
 
     /// Asks what there is to ask while messages wait, until it is answered.
     async fn ask(&self, deliveries: &mut [Delivery]) -> Result<(), Failure> {
-        let is_at = |delivery: &Delivery, state| self.states.get(&delivery.id) == Some(&state);
-        let is_retrying = |it: &&mut Delivery| {
-            it.scenario.asked == Asked::ByState && !it.is_found && is_at(it, State::Retrying)
-        };
         let waits = |it: &&mut Delivery| {
-            it.scenario.asked == Asked::ToCancel && !it.is_cancelled && is_at(it, State::Deferred)
+            let is_deferred = self.states.get(&it.id) == Some(&State::Deferred);
+            it.scenario.asked == Asked::ToCancel && !it.is_cancelled && is_deferred
         };
         let (ledger, now) = (&self.harness.deliveries, System.now());
         for delivery in deliveries.iter_mut().filter(waits) {
             let answer = ledger.cancel(&delivery.key(), now).await?;
             delivery.is_cancelled = matches!(answer, Cancellation::Cancelled(_));
         }
-        let mut wanted: Vec<&mut Delivery> = deliveries.iter_mut().filter(is_retrying).collect();
-        let (mut after, since) = (None, now.minus(A_WHILE));
-        while !wanted.is_empty() {
-            let (tenant, filter) = (tenant(), Filter::Retrying);
-            let listing = Listing { tenant, filter, since, tags: Vec::new(), after, limit: MOST };
-            let Listed { records, next } = ledger.list(&listing).await?;
-            for delivery in &mut wanted {
-                delivery.is_found |= records.iter().any(|record| record.entry.key == delivery.key());
-            }
-            after = next;
-            if after.is_none() {
-                break;
-            }
+        for delivery in deliveries.iter_mut().filter(|it| it.scenario.asked == Asked::ByState) {
+            delivery.is_found |= self.found.contains(&delivery.id);
         }
         Ok(())
     }
@@ -153,7 +142,7 @@ impl<'a> Watch<'a> {
     }
 
     async fn look(&mut self, deliveries: &[Delivery]) -> Result<(), Failure> {
-        self.look_at_parking().await?;
+        self.look_at_parking(deliveries).await?;
         let entries = self.scan(&self.harness.description().tables.deliveries, &["id", "state"]).await?;
         for entry in &entries {
             if let Some((id, state)) = text(entry, "id").zip(text(entry, "state").and_then(State::from_label))
@@ -169,7 +158,7 @@ impl<'a> Watch<'a> {
         for delivery in deliveries.iter().filter(is_open).collect::<Vec<_>>() {
             let entry = self.harness.ledger.get(&delivery.key()).await.map_err(Failure::from)?;
             self.states.extend(entry.map(|entry| (delivery.id.clone(), entry.state)));
-            self.look_at_parking().await?;
+            self.look_at_parking(deliveries).await?;
         }
         for delivery in deliveries.iter().filter(|it| it.scenario.manner == Manner::CutOff) {
             if !self.described.contains(&delivery.id)
@@ -177,14 +166,34 @@ impl<'a> Watch<'a> {
             {
                 self.described.insert(delivery.id.clone());
             }
-            self.look_at_parking().await?;
+            self.look_at_parking(deliveries).await?;
         }
         Ok(())
     }
 
+    /// Asks which deliveries wait for a retry, as soon as one that is to be found by its state is parked.
+    async fn find_by_state(&mut self, deliveries: &[Delivery]) -> Result<(), Failure> {
+        let is_wanted =
+            |it: &Delivery| it.scenario.asked == Asked::ByState && self.parked_now.contains(&it.id);
+        if !deliveries.iter().any(|it| is_wanted(it) && !self.found.contains(&it.id)) {
+            return Ok(());
+        }
+        let (mut after, since) = (None, System.now().minus(A_WHILE));
+        loop {
+            let (tenant, filter) = (tenant(), Filter::Retrying);
+            let listing = Listing { tenant, filter, since, tags: Vec::new(), after, limit: MOST };
+            let Listed { records, next } = self.harness.deliveries.list(&listing).await?;
+            self.found.extend(records.iter().map(|record| record.entry.key.id.to_string()));
+            after = next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
     /// Unless it was read within the interval. A wait of five seconds is seen only while it lasts, and LocalStack takes longer than
     /// that to answer for each open message.
-    async fn look_at_parking(&mut self) -> Result<(), Failure> {
+    async fn look_at_parking(&mut self, deliveries: &[Delivery]) -> Result<(), Failure> {
         if self.parking_read.is_some_and(|read| System.now().since(read) < INTERVAL) {
             return Ok(());
         }
@@ -199,7 +208,7 @@ impl<'a> Watch<'a> {
                 self.parked.insert(id.to_owned(), bucket.to_owned());
             }
         }
-        Ok(())
+        self.find_by_state(deliveries).await
     }
 
     fn has_ended(&self, delivery: &Delivery) -> bool {
