@@ -3,7 +3,7 @@
 //! An unknown field's name is the producer's own text, and may be what it wanted to send: `{"4111 1111 …": 1}`. The producer that is
 //! answered sees it as it is; what is stored and logged names only fields of a message, and what differs from one by a slip.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -71,39 +71,60 @@ fn without_own_names(path: &str) -> String {
 /// Whether a name, with an index or without, is a field of a message, or differs from one by a slip.
 fn is_ours(name: &str) -> bool {
     let name = name.split_once('[').map_or(name, |(name, _)| name);
-    names().contains(name) || near(name).is_some()
+    names().contains_key(name) || near(name).is_some()
 }
 
-/// The field of a message that was meant where there is no such field, if the name differs from it by a slip.
+/// The field of a message that was meant where there is no such field, if the name differs from it by a slip, or its place if that does.
 pub fn meant_by(error: &ShapeError) -> Option<&'static str> {
     let name = error.path.rsplit('.').next().unwrap_or_default();
-    near(name).filter(|_| error.expected == NO_SUCH_FIELD)
+    let meant = near(name).filter(|_| error.expected == NO_SUCH_FIELD)?;
+    if meant == name {
+        names().get(name).map(String::as_str).filter(|it| *it != error.path)
+    } else {
+        Some(meant)
+    }
 }
 
 /// The name of a field that differs from this one by a slip.
 fn near(name: &str) -> Option<&'static str> {
-    meant(name, names().iter().map(String::as_str).filter(|ours| !ours.is_empty()))
+    meant(name, names().keys().map(String::as_str).filter(|ours| !ours.is_empty()))
 }
 
-fn names() -> &'static BTreeSet<String> {
-    static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
+/// The names of all fields, each with the path of one that has it.
+fn names() -> &'static BTreeMap<String, String> {
+    static NAMES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let mut names = BTreeSet::from([String::new()]);
-        add_names(&serde_json::from_str(SCHEMA).unwrap_or_default(), &mut names);
+        let mut names = BTreeMap::from([(String::new(), String::new())]);
+        let schema = serde_json::from_str(SCHEMA).unwrap_or_default();
+        add_names(&schema, &schema, "", &mut names);
         names
     })
 }
 
-/// Adds the names of all properties in a JSON schema.
-fn add_names(schema: &Value, names: &mut BTreeSet<String>) {
+/// Adds the names of all properties in the part of a JSON schema for what is at this path.
+fn add_names(whole: &Value, schema: &Value, path: &str, names: &mut BTreeMap<String, String>) {
     match schema {
         Value::Object(fields) => {
-            if let Some(Value::Object(properties)) = fields.get("properties") {
-                names.extend(properties.keys().cloned());
+            for (keyword, value) in fields {
+                match (keyword.as_str(), value) {
+                    ("$defs", _) => {}
+                    ("$ref", Value::String(to)) => {
+                        let defined = whole.pointer(to.trim_start_matches('#')).unwrap_or(&Value::Null);
+                        add_names(whole, defined, path, names);
+                    }
+                    ("properties", Value::Object(properties)) => {
+                        for (name, property) in properties {
+                            let dot = if path.is_empty() { "" } else { "." };
+                            let path = format!("{path}{dot}{name}");
+                            add_names(whole, property, &path, names);
+                            names.entry(name.clone()).or_insert(path);
+                        }
+                    }
+                    _ => add_names(whole, value, path, names),
+                }
             }
-            fields.values().for_each(|value| add_names(value, names));
         }
-        Value::Array(values) => values.iter().for_each(|value| add_names(value, names)),
+        Value::Array(values) => values.iter().for_each(|value| add_names(whole, value, path, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -146,11 +167,17 @@ mod tests {
 
     #[test]
     fn a_slip_in_a_field_s_name_is_known() {
-        let body = r#"{"tenant":"acme","to":{"subscripton":"s"},"paylod":3,"colour":1,"ttl":"x"}"#;
+        let body = r#"{"tenant":"acme","to":{"subscripton":"s"},"paylod":3,"colour":1,"ttl":"x","time_zone":"x","max_retries":1}"#;
         let refusal = parse(body, QueueKind::Ingest, "id", Timestamp::default()).expect_err("refused");
         let meant: Vec<_> =
             refusal.errors.iter().filter_map(|error| Some((error.path.as_str(), meant_by(error)?))).collect();
-        assert_eq!(meant, [("to.subscripton", "subscription"), ("paylod", "payload")], "{refusal}");
+        let expected = [
+            ("to.subscripton", "subscription"),
+            ("paylod", "payload"),
+            ("time_zone", "deliver_between.time_zone"),
+            ("max_retries", "retry.max_retries"),
+        ];
+        assert_eq!(meant, expected, "{refusal}");
     }
 
     #[test]
