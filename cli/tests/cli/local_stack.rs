@@ -85,8 +85,8 @@ async fn the_redial_of_a_release_brings_a_stack_up_from_any_folder() {
 fn wrong_parameters_and_origins_are_refused_before_anything_is_built() {
     let folder = tempfile::tempdir().expect("a folder");
     for (options, words) in [
-        ("--egress-allow push.example", "--egress-allow push.example: "),
-        ("--egress-allow ftp://push.example", "--egress-allow ftp://push.example: "),
+        ("--egress-allow push.example", "did you mean https://push.example?"),
+        ("--egress-allow ftp://push.example", "--egress-allow: expected an origin, https://host"),
         (
             "--parameter WaitShard=4",
             "--parameter WaitShard: infra/template.yaml has no such parameter: did you mean WaitShards?",
