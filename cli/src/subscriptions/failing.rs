@@ -10,7 +10,7 @@ use redial_core::{
 use redial_engine::ports::Clock as _;
 use serde_json::json;
 
-use super::list::tone;
+use super::tone::tone;
 use crate::{
     arguments,
     duration::relative,

@@ -17,6 +17,7 @@ use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use super::failing;
+use super::tone::tone;
 use crate::{
     arguments,
     aws_error::AwsError,
@@ -25,7 +26,6 @@ use crate::{
     stack::TargetArgs,
     table::{Column, Narrow, ROWS, Table},
     terminal::{print, print_lines, say, width},
-    tone::Tone,
 };
 
 /// Lists subscriptions, or with --failing a tenant's webhooks that fail or are disabled
@@ -197,16 +197,6 @@ fn row(found: &Subscription, now: Timestamp) -> [String; 8] {
     ]
 }
 
-/// Of a state's label: who has to do something about it?
-pub(super) fn tone(label: &str) -> Option<Tone> {
-    match State::from_label(label)? {
-        // Nothing is sent until an operator decides.
-        State::Quarantined | State::Disabled => Some(Tone::Alarm),
-        State::Suspect => Some(Tone::Caution),
-        State::Active | State::Gone | State::Expired | State::Stale => None,
-    }
-}
-
 /// Every field is always present.
 fn json_of(found: &Subscription, now: Timestamp) -> Value {
     let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
@@ -275,12 +265,6 @@ mod tests {
         let now = Timestamp::from_secs(1_090);
         assert_eq!(row(&found, now)[4], "1m 30s ago");
         assert_eq!(json_of(&found, now)["created_at"], "1970-01-01T00:16:40.000Z");
-    }
-
-    #[test]
-    fn red_is_what_waits_for_the_operator() {
-        let red = State::ALL.iter().filter(|state| tone(state.label()) == Some(Tone::Alarm));
-        assert_eq!(red.map(|state| state.label()).collect::<Vec<_>>(), ["quarantined", "disabled"]);
     }
 
     #[test]

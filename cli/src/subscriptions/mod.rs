@@ -9,6 +9,7 @@ mod list;
 mod person;
 mod prune;
 mod put;
+mod tone;
 mod variables;
 mod which;
 

@@ -1,13 +1,11 @@
 //! The index by state in memory: it shows the ledger as it was a moment ago, and its keys are read in the ledger after that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use redial_core::identity::DeliveryKey;
+use redial_core::ledger::Entry;
 use redial_core::ledger::listing::{Listing, MOST, Position, partition_of, partitions};
 use redial_core::time::Timestamp;
-
-use super::{Memory, State};
 
 /// The entries of the index as they were at a time: sort keys, by their partitions.
 #[derive(Debug)]
@@ -17,51 +15,39 @@ pub struct ByState {
 }
 
 impl ByState {
-    fn of(state: &State) -> Self {
+    pub(crate) fn of<'e>(
+        entries: impl Iterator<Item = (&'e DeliveryKey, &'e Entry)>,
+        as_of: Timestamp,
+    ) -> Self {
         let mut rows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (key, entry) in state.ledger.own_entries().filter(|(_, entry)| entry.state.is_listed()) {
+        for (key, entry) in entries.filter(|(_, entry)| entry.state.is_listed()) {
             let position = Position { at: entry.updated_at, id: key.id.clone() };
             rows.entry(partition_of(key, entry.state)).or_default().insert(position.to_sort());
         }
-        Self { as_of: state.now, rows }
+        Self { as_of, rows }
     }
-}
 
-impl Memory {
-    /// By how much an index may be behind its table.
-    pub(crate) fn index_lag(&self) -> Duration {
-        self.schedule.as_ref().map_or(self.state().index_lag, |schedule| schedule.index_lag())
-    }
-}
-
-/// The keys of a page, the latest first, and where the next one begins.
-pub(crate) fn page(
-    state: &mut State,
-    listing: &Listing,
-    lag: Duration,
-) -> (Vec<DeliveryKey>, Option<Position>) {
-    let now = state.now;
-    let is_behind = |index: &ByState| now < index.as_of.plus(lag);
-    let index = state.by_state.take().filter(is_behind).unwrap_or_else(|| ByState::of(state));
-    let names = listing.filter.states().iter().flat_map(|of| partitions(&listing.tenant, *of));
-    let rows = names.filter_map(|name| index.rows.get(&name)).flatten();
-    let mut found: Vec<Position> = rows
-        .filter_map(|row| Position::of_sort(row))
-        .filter(|it| it.at >= listing.since && listing.after.as_ref().is_none_or(|after| it < after))
-        .collect();
-    state.by_state = Some(index);
-    found.sort_unstable_by(|one, other| other.cmp(one));
-    let limit = listing.limit.clamp(1, MOST);
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| has_more).cloned();
-    let key = |position: Position| DeliveryKey { tenant: listing.tenant.clone(), id: position.id };
-    let mut keys: Vec<DeliveryKey> = Vec::with_capacity(found.len());
-    for found in found.into_iter().map(key) {
-        // An index that is behind may show it in two states.
-        if !keys.contains(&found) {
-            keys.push(found);
+    /// The keys of a page, the latest first, and where the next one begins.
+    pub(crate) fn page(&self, listing: &Listing) -> (Vec<DeliveryKey>, Option<Position>) {
+        let names = listing.filter.states().iter().flat_map(|of| partitions(&listing.tenant, *of));
+        let rows = names.filter_map(|name| self.rows.get(&name)).flatten();
+        let mut found: Vec<Position> = rows
+            .filter_map(|row| Position::of_sort(row))
+            .filter(|it| it.at >= listing.since && listing.after.as_ref().is_none_or(|after| it < after))
+            .collect();
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        let limit = listing.limit.clamp(1, MOST);
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| has_more).cloned();
+        let key = |position: Position| DeliveryKey { tenant: listing.tenant.clone(), id: position.id };
+        let mut keys: Vec<DeliveryKey> = Vec::with_capacity(found.len());
+        for found in found.into_iter().map(key) {
+            // An index that is behind may show it in two states.
+            if !keys.contains(&found) {
+                keys.push(found);
+            }
         }
+        (keys, next)
     }
-    (keys, next)
 }

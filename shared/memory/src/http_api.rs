@@ -16,7 +16,7 @@ use redial_engine::ports::{
 };
 
 use super::effects::assert_distinct;
-use super::{Memory, Row, State, by_state};
+use super::{ByState, Memory, Row, State};
 
 impl Deliveries for Memory {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
@@ -61,7 +61,11 @@ impl Deliveries for Memory {
     async fn list(&self, listing: &Listing) -> Result<Listed, PortError> {
         let lag = self.index_lag();
         self.effect("list", |state| {
-            let (keys, next) = by_state::page(state, listing, lag);
+            let now = state.now;
+            let index = state.by_state.take().filter(|index| now < index.as_of.plus(lag));
+            let index = index.unwrap_or_else(|| ByState::of(state.ledger.own_entries(), now));
+            let (keys, next) = index.page(listing);
+            state.by_state = Some(index);
             let found = keys.iter().filter_map(|key| state.ledger.get(key));
             let is_wanted = |entry: &ledger::Entry| listing.finds(entry) && !entry.is_forgotten(state.now);
             let records = found.filter(is_wanted).map(|entry| record(state, entry)).collect();

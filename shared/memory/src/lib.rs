@@ -147,6 +147,11 @@ impl Memory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// By how much the index by state may be behind its table.
+    fn index_lag(&self) -> Duration {
+        self.schedule.as_ref().map_or(self.state().index_lag, |schedule| schedule.index_lag())
+    }
+
     /// The same state, used by another worker.
     #[must_use]
     pub fn another_worker(&self) -> Self {
