@@ -61,7 +61,7 @@ pub(crate) fn region(text: &str) -> Result<String, &'static str> {
     let is_part =
         |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let is_one = text.contains('-') && text.split('-').all(is_part);
-    is_one.then(|| text.to_owned()).ok_or("a region of AWS, such as eu-central-1")
+    is_one.then(|| text.to_owned()).ok_or("a region of AWS: letters and digits, with - between them")
 }
 
 /// A time zone of the IANA database.
