@@ -151,16 +151,17 @@ def start(python, port, log):
     )
 
 
-def until_ready(process, endpoint, log):
-    limit = time.monotonic() + START_LIMIT
+def until_ready(name, process, url, log, seconds):
+    """Returns when the server of that name answers at the URL."""
+    limit = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < limit:
         try:
-            urllib.request.urlopen(f"{endpoint}/_localstack/health", timeout=5).close()
+            urllib.request.urlopen(url, timeout=5).close()
             return
         except OSError:
             time.sleep(0.2)
     log.seek(0)
-    raise SystemExit(f"LocalStack did not start:\n{log.read()[-5000:]}")
+    raise SystemExit(f"{name} did not start:\n{log.read()[-5000:]}")
 
 
 def run(command, endpoint):
@@ -197,7 +198,7 @@ def main():
     with tempfile.TemporaryFile("w+") as log:
         process = start(python, port, log)
         try:
-            until_ready(process, endpoint, log)
+            until_ready("LocalStack", process, f"{endpoint}/_localstack/health", log, START_LIMIT)
             status = run(sys.argv[1:], endpoint)
         finally:
             end(process)

@@ -13,26 +13,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 
 import dynamodb_local
 import localstack
 from dynamodb_local import CANNOT, Unavailable
 
 START_LIMIT = 60
-
-
-def until_ready(process, endpoint, log):
-    limit = time.monotonic() + START_LIMIT
-    while process.poll() is None and time.monotonic() < limit:
-        try:
-            urllib.request.urlopen(f"{endpoint}/moto-api/data.json", timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    log.seek(0)
-    raise SystemExit(f"moto did not start:\n{log.read()[-5000:]}")
 
 
 def main():
@@ -51,7 +37,7 @@ def main():
         command = [python, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
-            until_ready(process, endpoint, log)
+            localstack.until_ready("moto", process, f"{endpoint}/moto-api/data.json", log, START_LIMIT)
             status = subprocess.call(sys.argv[1:], env={**os.environ, "REDIAL_MOTO_ENDPOINT": endpoint})
         finally:
             process.kill()

@@ -16,14 +16,18 @@ pub(crate) enum Severity {
 /// Where the words of a line begin.
 const COLUMN: usize = 24;
 
-const FAULT: &str = "fault";
-const WARNING: &str = "warning";
-
 impl Severity {
     fn label(self) -> &'static str {
         match self {
-            Self::Fault => FAULT,
-            Self::Warning => WARNING,
+            Self::Fault => "fault",
+            Self::Warning => "warning",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Fault => Tone::Alarm,
+            Self::Warning => Tone::Caution,
         }
     }
 }
@@ -131,23 +135,20 @@ impl Report {
     }
 
     fn lines(&self) -> Vec<Line> {
-        let line = |label: &str, text: &str| {
-            let tone = match label {
-                FAULT => Some(Tone::Alarm),
-                WARNING => Some(Tone::Caution),
-                _ => None,
-            };
+        let line = |label: &str, tone: Option<Tone>, text: &str| {
             let rest = format!("{:<fill$}{:<15}{text}", "", self.check, fill = 9 - label.len());
             Line::default().then(label, tone).then(&rest, None).going_on_at(COLUMN)
         };
-        let well = self.well.iter().filter(|_| self.is_ok()).map(|well| line("ok", well));
+        let well = self.well.iter().filter(|_| self.is_ok()).map(|well| line("ok", None, well));
         let findings = self.findings.iter().flat_map(|Finding { severity, found, remedy }| {
-            [line(severity.label(), found), Line::from(format!("{:<COLUMN$}do: {remedy}", ""))]
+            [
+                line(severity.label(), Some(severity.tone()), found),
+                Line::from(format!("{:<COLUMN$}do: {remedy}", "")),
+            ]
         });
-        let unchecked = self
-            .unchecked
-            .iter()
-            .map(|Unchecked { what, why }| line("skipped", &format!("{what} could not be checked: {why}")));
+        let unchecked = self.unchecked.iter().map(|Unchecked { what, why }| {
+            line("skipped", None, &format!("{what} could not be checked: {why}"))
+        });
         well.chain(findings).chain(unchecked).collect()
     }
 

@@ -5,7 +5,7 @@
 
 use futures_util::future::try_join_all;
 use redial_core::identity::DeliveryKey;
-use redial_core::ledger::listing::{Listing, MOST, Position, partitions};
+use redial_core::ledger::listing::{Listing, Position, partitions};
 use redial_engine::ports::PortError;
 
 use crate::table::attributes::{Read, s};
@@ -18,40 +18,21 @@ pub(crate) async fn page(
     table: &Table,
     listing: &Listing,
 ) -> Result<(Vec<DeliveryKey>, Option<Position>), PortError> {
-    let limit = listing.limit.clamp(1, MOST);
     let states = listing.filter.states().iter();
     let names = states.flat_map(|state| partitions(&listing.tenant, *state));
-    let read = try_join_all(names.map(|name| of_partition(table, listing, name, limit))).await?;
-    let mut found: Vec<Position> = read.into_iter().flatten().collect();
-    found.sort_unstable_by(|one, other| other.cmp(one));
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| has_more).cloned();
-    let key = |position: Position| DeliveryKey { tenant: listing.tenant.clone(), id: position.id };
-    let mut keys: Vec<DeliveryKey> = Vec::with_capacity(found.len());
-    for found in found.into_iter().map(key) {
-        // An index that is behind may show it in two states.
-        if !keys.contains(&found) {
-            keys.push(found);
-        }
-    }
-    Ok((keys, next))
+    let read = try_join_all(names.map(|name| of_partition(table, listing, name))).await?;
+    Ok(listing.page(read.into_iter().flatten().collect()))
 }
 
 /// One more than the limit of one partition, so that it is known whether there are more.
-async fn of_partition(
-    table: &Table,
-    listing: &Listing,
-    name: String,
-    limit: usize,
-) -> Result<Vec<Position>, PortError> {
+async fn of_partition(table: &Table, listing: &Listing, name: String) -> Result<Vec<Position>, PortError> {
     // A sort key begins with the moment and goes on with `#`, which is before `~`.
     let until = listing.after.as_ref().map_or_else(|| "~".to_owned(), Position::to_sort);
     let since = listing.since.to_rfc3339();
     let condition = "found_by = :by AND found_at BETWEEN :since AND :until";
     let values = [(":by", s(name)), (":since", s(since)), (":until", s(until))];
     // The one that the listing goes on from is the first of its partition.
-    let most = i32::try_from(limit + 2).unwrap_or(i32::MAX);
+    let most = i32::try_from(listing.limit() + 2).unwrap_or(i32::MAX);
     let query = table.query_index(INDEX, condition, values).scan_index_forward(false).limit(most);
     let items = one_page(query).await?.items.unwrap_or_default();
     let positions = items.iter().filter_map(|item| Position::of_sort(item.text("found_at")?));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::Entry;
-use redial_core::ledger::listing::{Listing, MOST, Position, partition_of, partitions};
+use redial_core::ledger::listing::{Listing, Position, partition_of, partitions};
 use redial_core::time::Timestamp;
 
 /// The entries of the index as they were at a time: sort keys, by their partitions.
@@ -31,23 +31,9 @@ impl ByState {
     pub(crate) fn page(&self, listing: &Listing) -> (Vec<DeliveryKey>, Option<Position>) {
         let names = listing.filter.states().iter().flat_map(|of| partitions(&listing.tenant, *of));
         let rows = names.filter_map(|name| self.rows.get(&name)).flatten();
-        let mut found: Vec<Position> = rows
+        let found = rows
             .filter_map(|row| Position::of_sort(row))
-            .filter(|it| it.at >= listing.since && listing.after.as_ref().is_none_or(|after| it < after))
-            .collect();
-        found.sort_unstable_by(|one, other| other.cmp(one));
-        let limit = listing.limit.clamp(1, MOST);
-        let has_more = found.len() > limit;
-        found.truncate(limit);
-        let next = found.last().filter(|_| has_more).cloned();
-        let key = |position: Position| DeliveryKey { tenant: listing.tenant.clone(), id: position.id };
-        let mut keys: Vec<DeliveryKey> = Vec::with_capacity(found.len());
-        for found in found.into_iter().map(key) {
-            // An index that is behind may show it in two states.
-            if !keys.contains(&found) {
-                keys.push(found);
-            }
-        }
-        (keys, next)
+            .filter(|it| it.at >= listing.since && listing.after.as_ref().is_none_or(|after| it < after));
+        listing.page(found.collect())
     }
 }

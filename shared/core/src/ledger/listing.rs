@@ -157,6 +157,29 @@ impl Listing {
     pub fn finds(&self, entry: &Entry) -> bool {
         self.filter.finds(entry) && self.tags.iter().all(|tag| entry.given.tags.contains(tag))
     }
+
+    /// How many a page has at most.
+    pub fn limit(&self) -> usize {
+        self.limit.clamp(1, MOST)
+    }
+
+    /// The keys of a page of what was found in the index, the latest first, and where the next one begins. To show that there is one, more
+    /// than the limit have to be found.
+    pub fn page(&self, mut found: Vec<Position>) -> (Vec<DeliveryKey>, Option<Position>) {
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        let has_more = found.len() > self.limit();
+        found.truncate(self.limit());
+        let next = found.last().filter(|_| has_more).cloned();
+        let key = |position: Position| DeliveryKey { tenant: self.tenant.clone(), id: position.id };
+        let mut keys: Vec<DeliveryKey> = Vec::with_capacity(found.len());
+        for found in found.into_iter().map(key) {
+            // An index that is behind may show it in two states.
+            if !keys.contains(&found) {
+                keys.push(found);
+            }
+        }
+        (keys, next)
+    }
 }
 
 #[cfg(test)]

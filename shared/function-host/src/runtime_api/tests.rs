@@ -30,6 +30,15 @@ fn logging(sink: LogSink) -> Confinement {
     Confinement { sink: Some(sink), ..Confinement::default() }
 }
 
+/// All lines until nothing prints any more.
+async fn all_of(lines: &mut tokio::sync::mpsc::UnboundedReceiver<LogLine>) -> Vec<String> {
+    let mut printed = Vec::new();
+    while let Some(line) = lines.recv().await {
+        printed.push(line.text);
+    }
+    printed
+}
+
 fn start_confined(env: &[(&str, &str)], confinement: Confinement) -> (Host, TempDir) {
     let folder = TempDir::new().expect("a folder");
     let host = RuntimeApi::start_confined(&bootstrap(&folder), env.iter().copied(), confinement);
@@ -193,11 +202,7 @@ async fn a_process_is_asked_to_end_before_it_is_killed() {
     let pid = host.pid().expect("a process");
     host.shut_down().await;
     assert!(!alive(pid));
-    let mut printed = Vec::new();
-    while let Some(line) = lines.recv().await {
-        printed.push(line.text);
-    }
-    assert_eq!(printed, ["ready", "asked to end"]);
+    assert_eq!(all_of(&mut lines).await, ["ready", "asked to end"]);
 }
 
 #[tokio::test]
@@ -254,11 +259,7 @@ async fn a_frozen_process_is_asked_to_end_and_can_be_killed() {
     until_frozen(pid).await;
     host.shut_down().await;
     assert!(!alive(pid));
-    let mut printed = Vec::new();
-    while let Some(line) = lines.recv().await {
-        printed.push(line.text);
-    }
-    assert_eq!(printed, ["ready", "asked to end"]);
+    assert_eq!(all_of(&mut lines).await, ["ready", "asked to end"]);
 
     let (host, _folder) = start_confined(&[], freezing());
     for starts in 1..=3 {
@@ -277,11 +278,7 @@ async fn a_process_that_ignores_the_signal_to_end_is_killed() {
     let pid = host.pid().expect("a process");
     host.shut_down().await;
     assert!(!alive(pid));
-    let mut printed = Vec::new();
-    while let Some(line) = lines.recv().await {
-        printed.push(line.text);
-    }
-    assert_eq!(printed, ["ready", "not yet"]);
+    assert_eq!(all_of(&mut lines).await, ["ready", "not yet"]);
 }
 
 #[cfg(target_os = "linux")]
