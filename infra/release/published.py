@@ -22,7 +22,7 @@ TARGETS = {"x86_64": "x86_64-unknown-linux-gnu", "arm64": "aarch64-unknown-linux
 # Crates that every executable of this name has, and crates of the workspace that it does not have.
 HAS = {"dispatch": ("ring", "rustls"), "cleanup": ("ring",), "ingest": ("ring",), "redial": ("clap", "ring")}
 BASE = "http://cyclonedx.org/schema/"
-HAS_NOT = {"redial-testkit", "redial-tests", "redial-simulation", "redial-callgrind"}
+HAS_NOT = {"redial-instructions", "redial-testkit", "redial-tests", "redial-simulation"}
 
 
 def workflow():

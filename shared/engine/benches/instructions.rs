@@ -19,7 +19,6 @@ use std::process::ExitCode;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use redial_callgrind::{Mode, Table, of_own_program};
 use redial_core::body::Body;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
@@ -33,6 +32,8 @@ use redial_core::time::Timestamp;
 use redial_engine::deliver::{Incoming, Invocation};
 use redial_engine::ports::Receipt;
 use redial_engine::protection::Guard;
+use redial_instructions::callgrind::of_own_program;
+use redial_instructions::{Mode, Table};
 use redial_memory::senders::answered;
 use redial_memory::{DispatchWorker, Memory, dispatch_settings};
 

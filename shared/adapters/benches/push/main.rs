@@ -25,8 +25,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use redial_adapters::vapid::{LoadVapidKeys, VapidKeys, VapidLoadError, VapidSigner, VapidSubject};
-use redial_callgrind::{Mode, Table, of_own_program};
 use redial_core::push_target::PushKeys;
+use redial_instructions::callgrind::of_own_program;
+use redial_instructions::{Mode, Table};
 
 use crate::sending::Service;
 

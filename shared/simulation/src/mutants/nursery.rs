@@ -15,7 +15,7 @@ use super::mutant::Mutant;
 
 /// The crates that a simulation consists of.
 const CRATES: [&str; 5] =
-    ["shared/callgrind", "shared/core", "shared/engine", "shared/memory", "shared/simulation"];
+    ["shared/core", "shared/engine", "shared/instructions", "shared/memory", "shared/simulation"];
 
 /// How the copy's binary is called: beside `sim` in the same folder.
 const BINARY: &str = "sim-mutants";

@@ -8,6 +8,7 @@
 //! cargo bench --profile dev -p redial-testkit --bench function -- --check       # the same; fails where one has grown by more than 5 %
 //! cargo bench --profile dev -p redial-testkit --bench function -- --accept      # commits the counts of this build
 //! cargo bench --profile dev -p redial-testkit --bench function -- --counts --profiles DIR   # keeps callgrind's profiles there
+//! cargo bench --profile dev -p redial-testkit --bench function -- --counts --qemu           # counts with QEMU, SHA and ADX included
 //! ```
 //!
 //! It is built in the development profile because only the bootstrap is measured, and that is another process. Instructions are all of
@@ -17,22 +18,29 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 mod cloud;
+mod counted;
 mod process;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use redial_callgrind::{Mode, Table};
+use redial_instructions::{Mode, Table};
 
 use cloud::Cloud;
-use process::{Aws, Counted, Function};
+use counted::{Counted, Counter};
+use process::{Aws, Function};
 
 /// Starts of the function, of which the fastest counts.
 const STARTS: usize = 20;
 
 /// Messages of a batch, and batches of a shorter and a longer run.
-const RUNS: [(usize, usize, usize); 3] = [(1, 20, 120), (10, 10, 60), (100, 2, 6)];
+type Run = (usize, usize, usize);
+
+const RUNS: [Run; 3] = [(1, 20, 120), (10, 10, 60), (100, 2, 6)];
+
+/// Under QEMU, which takes longer.
+const RUNS_IN_QEMU: [Run; 3] = [(1, 10, 60), (10, 5, 25), (100, 2, 4)];
 
 const LATENCY: Duration = Duration::from_millis(100);
 
@@ -53,17 +61,20 @@ async fn run(arguments: &[String]) -> Result<(), String> {
         let place = arguments.iter().position(|argument| argument == flag)?;
         arguments.get(place + 1).map(PathBuf::from)
     };
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let mode = Mode::of_arguments(arguments);
+    let counter = if has("--qemu") { Counter::Qemu } else { Counter::Callgrind };
     let bootstrap = match value("--bootstrap") {
         Some(path) => path,
         None => build()?,
     };
     let bootstrap = bootstrap.canonicalize().map_err(|error| format!("{}: {error}", bootstrap.display()))?;
     let cloud = Cloud::start().map_err(|error| error.to_string())?;
-    if mode == Mode::Print && !arguments.iter().any(|argument| argument == "--counts") {
+    if mode == Mode::Print && !has("--counts") {
         times(&bootstrap, &cloud).await?;
     }
-    counts(&bootstrap, &cloud, mode, value("--profiles").as_deref()).await
+    let counted = Counted::new(counter, &bootstrap, value("--profiles").as_deref())?;
+    counts(&counted, counter, &cloud, mode).await
 }
 
 /// Builds the bootstrap as it is deployed, for this machine.
@@ -134,14 +145,17 @@ async fn times(bootstrap: &Path, cloud: &Cloud) -> Result<(), String> {
     Ok(())
 }
 
-async fn counts(bootstrap: &Path, cloud: &Cloud, mode: Mode, profiles: Option<&Path>) -> Result<(), String> {
-    let counted = Counted::new(bootstrap, profiles).map_err(|error| error.to_string())?;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/function/counts.txt");
-    let mut table = Table::begin("INSTRUCTIONS OF DISPATCH", path);
+async fn counts(counted: &Counted, counter: Counter, cloud: &Cloud, mode: Mode) -> Result<(), String> {
+    let (title, file, runs) = match counter {
+        Counter::Callgrind => ("INSTRUCTIONS OF DISPATCH", "counts.txt", RUNS),
+        Counter::Qemu => ("INSTRUCTIONS, WITH SHA AND ADX", "counts_qemu.txt", RUNS_IN_QEMU),
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/function").join(file);
+    let mut table = Table::begin(title, path);
     for (name, aws) in [("init, AWS over http", Aws::Http), ("init, AWS over TLS", Aws::Tls)] {
         table.row(name, counted.of_batches(cloud, aws, 0, 0).await?);
     }
-    for (size, fewer, more) in RUNS {
+    for (size, fewer, more) in runs {
         let shorter = counted.of_batches(cloud, Aws::Http, fewer, size).await?;
         let longer = counted.of_batches(cloud, Aws::Http, more, size).await?;
         let messages = ((more - fewer) * size) as u64;

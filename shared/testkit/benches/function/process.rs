@@ -1,15 +1,12 @@
-//! The function as a process: its environment, its events, and what the kernel and callgrind know of it.
+//! The function as a process: its environment, its events, and what the kernel knows of it.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use redial_callgrind::{VALGRIND, collected};
 use redial_receivers::ambient;
 use redial_testkit::runtime_api::{Host, RuntimeApi, SqsRecord, sqs_event};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
@@ -19,8 +16,8 @@ const P256DH: &str =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4";
 const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 
-/// Under callgrind everything takes fifty times as long.
-const LIMIT: Duration = Duration::from_secs(300);
+/// While its instructions are counted, everything takes fifty times as long, or much longer.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// How the function reaches AWS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,11 +68,16 @@ impl Function {
         SqsRecord::new(format!("00000000-0000-4000-8000-{n:012}"), message.to_string())
     }
 
+    /// What a signal is sent to.
+    pub(crate) fn process(&self) -> Result<Pid, String> {
+        i32::try_from(self.pid()?).ok().and_then(Pid::from_raw).ok_or_else(|| "no process".to_owned())
+    }
+
     fn pid(&self) -> Result<u32, String> {
         self.host.pid().ok_or_else(|| format!("the function has ended:\n{}", self.printed()))
     }
 
-    fn printed(&self) -> String {
+    pub(crate) fn printed(&self) -> String {
         self.host.logs().iter().map(|line| format!("{}\n", line.text)).collect()
     }
 
@@ -105,61 +107,6 @@ impl Function {
         field
             .and_then(|field| field.trim().split(' ').next()?.parse().ok())
             .ok_or_else(|| "no VmHWM".to_owned())
-    }
-
-    /// Ends a function that runs under callgrind; what it has counted.
-    async fn end_counted(self) -> Result<u64, String> {
-        let pid = i32::try_from(self.pid()?).ok().and_then(Pid::from_raw).ok_or("no process")?;
-        // Valgrind prints the count before it lets the signal end the process.
-        kill_process(pid, Signal::TERM).map_err(|error| error.to_string())?;
-        for _ in 0..600 {
-            if let Some(count) = collected(&self.printed()) {
-                return Ok(count);
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        Err(format!("callgrind printed no count:\n{}", self.printed()))
-    }
-}
-
-/// The function under callgrind: a script that Lambda's stand-in starts in place of the bootstrap.
-pub(crate) struct Counted {
-    folder: tempfile::TempDir,
-}
-
-impl Counted {
-    /// With the profile of each process in `profiles`, if there is such a folder.
-    pub(crate) fn new(bootstrap: &Path, profiles: Option<&Path>) -> std::io::Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let [valgrind, tool, out] = VALGRIND;
-        let out = profiles.map_or_else(
-            || out.to_owned(),
-            |folder| format!("--callgrind-out-file={}/callgrind.%p", folder.display()),
-        );
-        let mut options = fs::OpenOptions::new();
-        let mut script =
-            options.write(true).create_new(true).mode(0o755).open(folder.path().join("bootstrap"))?;
-        writeln!(script, "#!/bin/sh\nexec {valgrind} {tool} '{out}' '{}'", bootstrap.display())?;
-        Ok(Self { folder })
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("bootstrap")
-    }
-
-    /// The instructions from its start until it has delivered these batches.
-    pub(crate) async fn of_batches(
-        &self,
-        cloud: &Cloud,
-        aws: Aws,
-        batches: usize,
-        size: usize,
-    ) -> Result<u64, String> {
-        let mut function = Function::start(&self.path(), cloud, aws).await?;
-        for _ in 0..batches {
-            function.deliver(size).await?;
-        }
-        function.end_counted().await
     }
 }
 
@@ -194,7 +141,7 @@ fn environment(cloud: &Cloud, aws: Aws) -> Vec<(&'static str, String)> {
         ("AWS_SESSION_TOKEN", "t".repeat(1_000)),
         ("EGRESS_ALLOW", cloud.push.clone()),
         ("EGRESS_CA_FILE", certificate.clone()),
-        // Under callgrind a batch of a hundred takes seconds.
+        // While its instructions are counted, a batch of a hundred takes many seconds.
         ("SEND_TIMEOUT_SECONDS", "60".to_owned()),
     ]);
     match aws {
