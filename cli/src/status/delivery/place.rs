@@ -48,7 +48,7 @@ pub(super) fn of_entry(
                 DeadLetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
             let reason = entry.reason.map_or("failed", Reason::label);
             let letter = letters.iter().find(|letter| letter.key.letter == name);
-            format!("dead letter: {reason}; {}", body(letter, now))
+            format!("dead letter: {reason}; {}", body(letter, entry.updated_at, now))
         }
         State::FailedNoRetries => {
             "failed, under a policy without retries: there is no dead letter".to_owned()
@@ -108,7 +108,7 @@ pub(super) const fn channel(channel: Channel) -> &'static str {
 /// Of a message that has a dead letter and no entry in the ledger.
 pub(super) fn of_dead_letter(letter: &DeadLetter, now: Timestamp) -> String {
     let reason = letter.described.as_ref().map_or("not described yet", |it| it.reference.reason.as_str());
-    format!("dead letter: {reason}; {}", body(Some(letter), now))
+    format!("dead letter: {reason}; {}", body(Some(letter), now, now))
 }
 
 /// Which attempt: `0`, or `2 (of replay 1)`.
@@ -206,10 +206,17 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
     }
 }
 
-fn body(letter: Option<&DeadLetter>, now: Timestamp) -> String {
+/// After this, what is not stored does not come by itself: usually it takes seconds.
+const UNTIL_STORED: Duration = Duration::from_secs(3600);
+
+fn body(letter: Option<&DeadLetter>, failed_at: Timestamp, now: Timestamp) -> String {
     match letter.map(|letter| (letter.body_until, letter.described.is_some())) {
         Some((Some(until), _)) if now < until => format!("body kept until {}", moment(until, now)),
         Some((Some(_), _) | (None, true)) => "its body is no longer kept".to_owned(),
+        None if failed_at.plus(UNTIL_STORED) < now => {
+            "not in the dead-letter store: it was purged, or `redial doctor` says why it did not come there"
+                .to_owned()
+        }
         Some((None, false)) | None => "on its way to the dead-letter store".to_owned(),
     }
 }
@@ -391,6 +398,8 @@ pub(super) mod tests {
         assert!(place(&failed, std::slice::from_ref(&letter)).ends_with("its body is no longer kept"));
         letter.key.letter = "lineage-1".to_owned();
         assert!(place(&failed, &[letter.clone()]).ends_with("on its way to the dead-letter store"));
+        let long_ago = Entry { updated_at: now().minus(Duration::from_secs(3601)), ..failed };
+        assert!(place(&long_ago, &[letter.clone()]).contains("not in the dead-letter store: it was purged"));
         assert_eq!(of_dead_letter(&letter, now()), "dead letter: server_error; its body is no longer kept");
     }
 
