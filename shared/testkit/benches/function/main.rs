@@ -59,7 +59,8 @@ async fn main() -> ExitCode {
 async fn run(arguments: &[String]) -> Result<(), String> {
     let value = |flag: &str| {
         let place = arguments.iter().position(|argument| argument == flag)?;
-        arguments.get(place + 1).map(PathBuf::from)
+        // Cargo starts a benchmark in the folder of its crate.
+        arguments.get(place + 1).map(|path| workspace().join(path))
     };
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let mode = Mode::of_arguments(arguments);
@@ -77,12 +78,20 @@ async fn run(arguments: &[String]) -> Result<(), String> {
     counts(&counted, counter, &cloud, mode).await
 }
 
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// For which processors cargo-lambda builds.
+const LEAST_PROCESSOR: &str = if cfg!(target_arch = "aarch64") { "neoverse-n1" } else { "haswell" };
+
 /// Builds the bootstrap as it is deployed, for this machine.
 fn build() -> Result<PathBuf, String> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let workspace = workspace();
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--package", "dispatch"]).current_dir(&workspace);
+    cargo.env("RUSTFLAGS", format!("-C target-cpu={LEAST_PROCESSOR}"));
     let ended = cargo.status().map_err(|error| error.to_string())?;
     if ended.success() {
         Ok(target.join("release/dispatch"))
