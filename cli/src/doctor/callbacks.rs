@@ -11,11 +11,11 @@ use redial_core::{
 };
 use redial_engine::ports::{Clock as _, Subscriptions as _};
 
-use super::{report::Report, stack::Stack};
+use super::{
+    report::{Report, listed},
+    stack::Stack,
+};
 use crate::aws_error::AwsError;
-
-/// So many are named; of the others the number.
-const NAMED: usize = 5;
 
 /// Why a callback's webhook takes no events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -120,11 +120,8 @@ fn judge_webhooks(
     for of_one in amiss.chunk_by(|(one, _), (other, _)| one == other) {
         let (what, _) = of_one[0];
         let of = |(_, SubscriptionKey { tenant, id }): &(_, SubscriptionKey)| format!("{tenant} ({id})");
-        let mut named: Vec<String> = of_one.iter().take(NAMED).map(of).collect();
-        if of_one.len() > NAMED {
-            named.push(format!("{} more tenants", of_one.len() - NAMED));
-        }
-        report.fault(what.found(&named.join(", ")), what.remedy());
+        let webhooks: Vec<String> = of_one.iter().map(of).collect();
+        report.fault(what.found(&listed(&webhooks)), what.remedy());
     }
 }
 
@@ -190,8 +187,8 @@ mod tests {
     fn tenants_whose_webhooks_have_one_fault_are_one_finding() {
         let tenants = ["a", "b", "c", "d", "e", "f", "g"];
         let webhooks = tenants.map(|tenant| webhook(tenant, State::Disabled)).into_iter();
-        let expected = "fault: the webhook of the callback of a (hooks), b (hooks), c (hooks), d (hooks), e (hooks), \
-                        2 more tenants is disabled";
+        let expected = "fault: the webhook of the callback of a (hooks), b (hooks), c (hooks), d (hooks), e (hooks) \
+                        and 2 more is disabled";
         finds(expected, |report| judge_webhooks(webhooks, now(), report));
     }
 }

@@ -225,9 +225,26 @@ impl Diagnosis {
     }
 }
 
+/// How many of several are named.
+const NAMED: usize = 5;
+
+/// `a, b, c, d, e and 2 more`.
+pub(super) fn listed(names: &[impl AsRef<str>]) -> String {
+    let shown = names.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_list_is_cut() {
+        assert_eq!(listed(&["a", "b", "c", "d", "e", "f", "g"]), "a, b, c, d, e and 2 more");
+    }
 
     /// What a check finds and what it cannot check: `fault: …`, `warning: …`, `unchecked: …`.
     pub(crate) fn found(check: impl FnOnce(&mut Report)) -> Vec<String> {

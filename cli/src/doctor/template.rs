@@ -7,7 +7,7 @@ use futures_util::join;
 use serde_json::Value;
 
 use super::{
-    report::{Report, Severity},
+    report::{Report, Severity, listed},
     stack::{Resource, Stack},
 };
 use crate::{
@@ -71,9 +71,6 @@ fn judge_size(written: &str, processed: &str, report: &mut Report) {
     ));
 }
 
-/// The most alarms that a finding names.
-const NAMED: usize = 5;
-
 pub(super) async fn check_alarms(stack: &Stack, report: &mut Report) {
     let deployed = deployed(stack).await;
     let why = "the stack is unknown to CloudFormation";
@@ -135,14 +132,6 @@ fn judge_alarms(deployed: &[(String, String)], alarms: &[Alarm], is_emulated: bo
     report.well(format!("{all} alarms exist, each has an action, and none is firing"));
 }
 
-fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::report::tests::finds, *};
@@ -180,10 +169,5 @@ mod tests {
         ] {
             finds(expected, |report| judge_alarms(&deployed, alarms, is_emulated, report));
         }
-    }
-
-    #[test]
-    fn a_long_list_is_cut() {
-        assert_eq!(listed(&["a", "b", "c", "d", "e", "f", "g"]), "a, b, c, d, e and 2 more");
     }
 }

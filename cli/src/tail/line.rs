@@ -21,7 +21,7 @@ const OUTCOME: usize = 20;
 /// From this many columns on, most lines fit as they are.
 const WIDE: usize = 130;
 
-/// The lines of an event in a terminal of so many columns.
+/// The lines of an event in a terminal with this number of columns.
 pub(super) fn lines(event: &Event, columns: Option<usize>) -> Vec<Line> {
     let texts = within(line(event), columns).into_iter();
     texts.map(|text| Line::default().then(&text, tone(event.kind))).collect()
