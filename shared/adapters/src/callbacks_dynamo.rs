@@ -53,8 +53,7 @@ impl DynamoCallbacks {
 
     /// Removes a tenant's callback; returns it, if there was one.
     pub async fn clear(&self, tenant: &Tenant) -> Result<Option<SubscriptionId>, PortError> {
-        let update = self.table.update(key_of(tenant), "REMOVE #subscription", []);
-        let before = self.table.send(update.return_values(ReturnValue::AllOld)).await?.attributes();
+        let before = self.table.delete(key_of(tenant)).await?;
         Ok(before.as_ref().and_then(subscription))
     }
 
@@ -124,7 +123,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_callback_is_set_replaced_listed_and_removed() {
-        let (_, callbacks) = new();
+        let (table, callbacks) = new();
         let (acme, bolt) = (tenant("acme"), tenant("bolt"));
         assert_eq!(callbacks.set(&acme, &id("hooks")).await, Ok(None));
         assert_eq!(callbacks.set(&acme, &id("other")).await, Ok(Some(id("hooks"))));
@@ -134,6 +133,7 @@ mod tests {
         assert_eq!(callbacks.clear(&acme).await, Ok(Some(id("other"))));
         assert_eq!(callbacks.clear(&acme).await, Ok(None));
         assert_eq!(callbacks.list().await, Ok(vec![(bolt, id("hooks"))]));
+        assert_eq!(table.item(PARTITION, "acme"), None);
     }
 
     #[tokio::test]
