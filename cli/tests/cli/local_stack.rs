@@ -76,6 +76,7 @@ async fn the_redial_of_a_release_brings_a_stack_up_from_any_folder() {
     };
     let up: Value = redial("local up --json").json();
     assert!(up["queues"]["ingest"].as_str().is_some_and(|url| url.contains("IngestQueue")), "{up}");
+    assert_eq!(redial("local status --json").json(), up);
     assert!(redial_dir.join("stacks/redial").is_dir());
     redial("local down").succeeds();
     assert!(!redial_dir.join("stacks/redial").exists());

@@ -124,7 +124,7 @@ pub struct HostFunctions {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  redial local status --json | jq -r .stack.queues.ingest")]
+  redial local status --json | jq -r .queues.ingest")]
 pub struct Status {
     /// Folder where stacks keep their state [default: target/redial/stacks of the checkout; of a release, redial/stacks in the user's cache]
     #[arg(long, value_name = "DIR", env = "REDIAL_STATE_DIR")]
@@ -134,11 +134,12 @@ pub struct Status {
     json: bool,
 }
 
-/// As `status --json` prints a stack.
+/// A stack as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
+    name: &'a str,
     #[serde(flatten)]
-    known: &'a Known,
+    stack: &'a Description,
     /// What is wrong with servers that are not the stack's own.
     findings: &'a [String],
 }
@@ -197,10 +198,10 @@ impl Up {
             ..Options::default()
         };
         let stack = Stack::up(options).await.map_err(of_input)?.set_free()?;
-        if self.json {
-            return Ok(print(&serde_json::to_string(&stack)?)?);
-        }
         let name = &self.which.name;
+        if self.json {
+            return Ok(print(&serde_json::to_string(&Shown { name, stack: &stack, findings: &[] })?)?);
+        }
         show(name, &stack, true, &[])?;
         if !self.listen {
             next_steps(&self.which, self.what.tenant()).iter().for_each(|line| say(line));
@@ -227,7 +228,8 @@ impl Status {
         for stack in &running {
             let findings = local::findings(stack).await?;
             if self.json {
-                print(&serde_json::to_string(&Shown { known: stack, findings: &findings })?)?;
+                let shown = Shown { name: &stack.name, stack: &stack.stack, findings: &findings };
+                print(&serde_json::to_string(&shown)?)?;
             } else {
                 let are_hosted = local::are_functions_hosted(stack, self.state_dir.as_deref())?;
                 show(&stack.name, &stack.stack, are_hosted, &findings)?;

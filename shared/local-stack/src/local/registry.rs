@@ -23,12 +23,10 @@ use super::{
     source::Source,
 };
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Known {
     pub name: String,
     pub stack: Description,
-    /// Not in what is printed.
-    #[serde(skip_serializing)]
     pub key: StackKey,
 }
 
