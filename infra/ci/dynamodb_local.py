@@ -23,6 +23,8 @@ import time
 import urllib.error
 import urllib.request
 
+from run_folder import locked
+
 PACKAGE = "amplify-dynamodb-simulator@2.9.30"
 SHA256 = "3503ffac19f183407909fecdacf4db51ab1fdad1da7b2f177016670b2d80e4b9"
 CANNOT = 77  # as the test harnesses of GNU have it
@@ -35,7 +37,12 @@ class Unavailable(Exception):
 
 
 def installed():
-    """The folder of the jar; downloads it if need be."""
+    """The folder of the jar; downloads it if need be, unless another process just does."""
+    with locked(FOLDER.with_suffix(".lock")):
+        return folder_with_jar()
+
+
+def folder_with_jar():
     marker = FOLDER / "installed.txt"
     if marker.exists() and marker.read_text() == SHA256:
         return FOLDER
@@ -70,16 +77,16 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def started(folder, log):
+def started(folder, temporary, log):
     """The process, which answers, and its address. The port may be taken before it is bound: then another is tried."""
     java = shutil.which("java")
     if not java or subprocess.run([java, "-version"], capture_output=True).returncode:
         raise Unavailable("Java is missing")
     for _ in range(3):
         port = free_port()
-        command = [java, f"-Djava.library.path={folder}/DynamoDBLocal_lib", "-jar", f"{folder}/DynamoDBLocal.jar"]
+        command = [java, f"-Djava.library.path={folder}/DynamoDBLocal_lib", f"-Djava.io.tmpdir={temporary}"]
         process = subprocess.Popen(
-            [*command, "-inMemory", "-disableTelemetry", "-port", str(port)],
+            [*command, "-jar", f"{folder}/DynamoDBLocal.jar", "-inMemory", "-disableTelemetry", "-port", str(port)],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -105,8 +112,9 @@ def main():
     # So that what is started here ends with this.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        with tempfile.TemporaryFile("w+") as log:
-            process, endpoint = started(installed(), log)
+        # Java leaves a library in its folder when it is killed.
+        with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile("w+") as log:
+            process, endpoint = started(installed(), temporary, log)
             try:
                 status = subprocess.call(sys.argv[1:], env={**os.environ, "REDIAL_DYNAMODB_ENDPOINT": endpoint})
             finally:

@@ -5,9 +5,9 @@
 
 LocalStack is installed once, from PyPI, to target/ci/localstack (340 MB), at the versions and hashes of infra/ci/localstack.txt. Its
 DynamoDB is the DynamoDB Local of infra/ci/dynamodb_local.py, which lies where LocalStack would download another one. It keeps nothing,
-listens on a free port of 127.0.0.1, runs no functions, and ends with the command, whose exit status is this script's. It requires Python
-3.13 (or `uv`, which installs it), `java` and `npm`. Where it cannot be had, the exit status is 77, and the reason is the last line of the
-output.
+listens on a free port of 127.0.0.1 (its DynamoDB Local on one of every address), runs no functions, and ends with the command, whose exit
+status is this script's. Several may run at once: each has a folder of its own, which it removes. It requires Python 3.13 (or `uv`, which
+installs it), `java` and `npm`. Where it cannot be had, the exit status is 77, and the reason is the last line of the output.
 """
 
 import base64
@@ -17,6 +17,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,10 +27,10 @@ import zipfile
 
 import dynamodb_local
 from dynamodb_local import CANNOT, Unavailable
+from run_folder import locked, run_folder
 
 LIST = pathlib.Path(__file__).resolve().with_name("localstack.txt")
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "target/ci/localstack"
-ROOT = FOLDER / "root"
 # Not on PyPI as wheels.
 SOURCES = {"airspeed-ext", "crontab", "jsonpath-rw"}
 SERVICES = "sqs,stepfunctions,dynamodb,secretsmanager,logs,cloudwatch,iam,sts,s3,cloudformation,lambda,events,apigateway"
@@ -69,14 +70,18 @@ def python_3_13():
 
 
 def installed():
-    """The Python of the virtual environment that LocalStack is in; installs it if need be."""
+    """The Python of the virtual environment that LocalStack is in; installs it if need be, unless another process just does."""
+    with locked(FOLDER.with_suffix(".lock")):
+        return environment_with_localstack()
+
+
+def environment_with_localstack():
     wanted = LIST.read_text()
     marker, python = FOLDER / "installed.txt", FOLDER / "venv/bin/python"
     if marker.exists() and marker.read_text() == wanted and is_python_3_13(python):
         return python
     base = python_3_13()
     marker.unlink(missing_ok=True)
-    FOLDER.mkdir(parents=True, exist_ok=True)
     subprocess.run([base, "-m", "venv", "--clear", FOLDER / "venv"], check=True)
     packages = re.findall(r"^[A-Za-z].*(?:\n +.*)*", wanted, re.MULTILINE)
     sources = [it for it in packages if re.match(r"[\w.-]+", it)[0] in SOURCES]
@@ -101,11 +106,9 @@ def java_home():
     return re.search(r"java\.home = (.+)", settings)[1]
 
 
-def prepare():
+def prepare(root, home, jars):
     """Puts DynamoDB Local and Java where LocalStack looks for what it has downloaded."""
-    home, jars = java_home(), dynamodb_local.installed()
-    shutil.rmtree(ROOT, ignore_errors=True)
-    libraries = ROOT / "var/lib/localstack/lib"
+    libraries = root / "var/lib/localstack/lib"
     dynamodb = libraries / "dynamodb-local/2"
     dynamodb.mkdir(parents=True)
     for name in ("DynamoDBLocal.jar", "DynamoDBLocal_lib"):
@@ -115,6 +118,7 @@ def prepare():
         agent.writestr("Agent.class", base64.b64decode(AGENT))
     (libraries / "java").mkdir()
     (libraries / "java/21").symlink_to(home)
+    (root / "tmp").mkdir()
 
 
 def end(process):
@@ -131,15 +135,30 @@ def end(process):
     process.wait()
 
 
-def start(python, port, log):
+def listen_at(port):
+    """Where LocalStack is to listen. It ignores an IPv4 address and listens on all of them, but not one that is written as IPv6."""
+    try:
+        with socket.socket(socket.AF_INET6) as listener:
+            listener.bind(("::ffff:127.0.0.1", 0))
+        return f"[::ffff:127.0.0.1]:{port}"
+    except OSError:
+        return f"127.0.0.1:{port}"
+
+
+def start(python, root, lock, port, log):
+    """LocalStack in that folder, whose lock it shares: whoever ends this script without its knowledge ends no LocalStack."""
     environment = {
         "PATH": os.environ["PATH"],
-        "HOME": str(ROOT),
+        "HOME": str(root),
+        "TMPDIR": str(root / "tmp"),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={root / 'tmp'}",
         "TZ": "UTC",
         "OVERRIDE_IN_DOCKER": "0",
-        "FILESYSTEM_ROOT": str(ROOT),
-        "GATEWAY_LISTEN": f"127.0.0.1:{port}",
+        "FILESYSTEM_ROOT": str(root),
+        "GATEWAY_LISTEN": listen_at(port),
+        "DYNAMODB_IN_MEMORY": "1",
         "DISABLE_EVENTS": "1",
+        "SKIP_SSL_CERT_DOWNLOAD": "1",
         "DNS_ADDRESS": "0",
         "SERVICES": SERVICES,
         # As on a machine without Docker, wherever this runs.
@@ -147,7 +166,14 @@ def start(python, port, log):
     }
     command = [python, "-m", "localstack.runtime.main"]
     return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        command,
+        cwd=root,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        pass_fds=[lock],
     )
 
 
@@ -188,15 +214,15 @@ def main():
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
     try:
-        python = installed()
-        prepare()
+        home, python, jars = java_home(), installed(), dynamodb_local.installed()
     except Unavailable as reason:
         print(reason)
         sys.exit(CANNOT)
     port = dynamodb_local.free_port()
     endpoint = f"http://127.0.0.1:{port}"
-    with tempfile.TemporaryFile("w+") as log:
-        process = start(python, port, log)
+    with run_folder(FOLDER / "runs") as (root, lock), tempfile.TemporaryFile("w+") as log:
+        prepare(root, home, jars)
+        process = start(python, root, lock, port, log)
         try:
             until_ready("LocalStack", process, f"{endpoint}/_localstack/health", log, START_LIMIT)
             status = run(sys.argv[1:], endpoint)
