@@ -25,6 +25,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a process has between SIGTERM and SIGKILL: what Lambda gives a function with an internal extension.
 const SHUTDOWN: Duration = Duration::from_millis(500);
 
+/// Lambda's limit for initialisation.
+pub(super) const INIT_LIMIT: Duration = Duration::from_secs(10);
+
 pub(super) struct Recipe {
     pub(super) bootstrap: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -35,7 +38,7 @@ pub(super) struct Recipe {
 
 /// What a function's process is given beside its variables. The default is what a test wants: its process runs on between invocations,
 /// with as much memory as it takes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Confinement {
     /// Receives each line as it is printed. [`super::Host::logs`] then has the lines of the last start or invocation alone.
     pub sink: Option<LogSink>,
@@ -43,6 +46,14 @@ pub struct Confinement {
     pub freezes: bool,
     /// Kills a process that uses more than this during an invocation or its start. Only Linux reports what a process uses.
     pub memory_mb: Option<u64>,
+    /// How long it may take to ask for its first event, before an invocation gives it its own time.
+    pub init_limit: Duration,
+}
+
+impl Default for Confinement {
+    fn default() -> Self {
+        Self { sink: None, freezes: false, memory_mb: None, init_limit: INIT_LIMIT }
+    }
 }
 
 /// Where a function's lines go as they are printed.

@@ -186,6 +186,17 @@ async fn a_failed_initialisation_says_what_was_printed_and_is_tried_again() {
 }
 
 #[tokio::test]
+async fn a_slow_initialisation_is_tried_again_with_an_invocation_s_own_time() {
+    let slow = || Confinement { init_limit: Duration::ZERO, ..Confinement::default() };
+    let (host, _folder) = start_confined(&[], slow());
+    let failed = host.init().await.expect_err("no time");
+    assert!(matches!(&failed, InvokeError::InitFailed(text) if text.contains("no call of next within 0ns")));
+    let (host, _folder) = start_confined(&[], slow());
+    assert!(host.invoke(json!({}), LIMIT).await.is_ok());
+    assert_eq!(host.starts(), 2);
+}
+
+#[tokio::test]
 async fn a_bootstrap_that_is_not_there_fails_initialisation() {
     let nothing: [(&str, &str); 0] = [];
     let host = RuntimeApi::start(&PathBuf::from("/nowhere/bootstrap"), nothing).expect("the host starts");

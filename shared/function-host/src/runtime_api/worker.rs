@@ -2,24 +2,23 @@
 //!
 //! A process is given an event only when it has asked for one. One that ended, or was killed, in between
 //! is replaced before the next event, and no invocation sees it. What is frozen is a process that has asked for its next event, and
-//! it is thawed before it is given one.
+//! it is thawed before it is given one. A process whose initialisation takes too long is started again with the first invocation, and
+//! then has the function's time-out for it (Lambda developer guide, "Understanding the Lambda execution environment lifecycle").
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper::body::Bytes;
 use serde_json::{Value, json};
+use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::InvokeError;
 use super::api::{Invocation, Report};
-use super::environment::{Environment, Recipe};
+use super::environment::{Environment, INIT_LIMIT, Recipe};
 use super::memory;
 use crate::ambient;
-
-/// Lambda's limit for initialisation.
-const INIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often the memory of a process is looked at.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
@@ -45,6 +44,8 @@ pub(super) struct Worker {
     recipe: Recipe,
     starts: Arc<AtomicU32>,
     running: Option<Warm>,
+    /// Whether the last start took too long.
+    was_slow: bool,
 }
 
 struct Warm {
@@ -58,7 +59,7 @@ impl Warm {
     /// Stops the process as soon as it waits for an event; returns then, or if it never does.
     async fn freeze(&mut self) {
         if !self.waits {
-            self.waits = ready(&mut self.environment, None, ambient::monotonic()).await.is_ok();
+            self.waits = ready(&mut self.environment, None, INIT_LIMIT).await.is_ok();
         }
         if self.waits {
             self.environment.target.freeze();
@@ -72,7 +73,7 @@ impl Warm {
             return false;
         }
         if !self.waits {
-            self.waits = ready(&mut self.environment, None, ambient::monotonic()).await.is_ok();
+            self.waits = ready(&mut self.environment, None, INIT_LIMIT).await.is_ok();
         }
         self.waits
     }
@@ -80,12 +81,13 @@ impl Warm {
 
 impl Worker {
     pub(super) fn new(arn: String, recipe: Recipe, starts: Arc<AtomicU32>) -> Self {
-        Self { arn, recipe, starts, running: None }
+        Self { arn, recipe, starts, running: None, was_slow: false }
     }
 
     /// Starts a process, and then carries out orders until their sender is gone.
     pub(super) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
-        let mut first = Some(self.environment().await);
+        let init_limit = self.recipe.confinement.init_limit;
+        let mut first = Some(self.environment(init_limit).await);
         while let Some(order) = self.next(&mut orders).await {
             if order.is_abandoned() {
                 continue;
@@ -93,10 +95,13 @@ impl Worker {
             if self.recipe.confinement.sink.is_some() {
                 self.recipe.logs.clear();
             }
-            let warm = match first.take() {
+            let mut warm = match first.take() {
                 Some(Err(error)) => Err(error),
-                Some(Ok(())) | None => self.environment().await,
+                Some(Ok(())) | None => self.environment(init_limit).await,
             };
+            if let (Err(_), true, Order::Invoke { limit, .. }) = (&warm, self.was_slow, &order) {
+                warm = self.environment(*limit).await;
+            }
             // The sender may have gone away; the work was done anyway.
             match order {
                 Order::Init(reply) => {
@@ -129,8 +134,8 @@ impl Worker {
         orders.recv().await
     }
 
-    /// Sees to it that a process waits for an event.
-    async fn environment(&mut self) -> Result<(), InvokeError> {
+    /// Sees to it that a process waits for an event, and gives one that has to be started so much time for it.
+    async fn environment(&mut self, limit: Duration) -> Result<(), InvokeError> {
         if let Some(mut warm) = self.running.take() {
             if warm.can_take_an_event().await {
                 self.running = Some(warm);
@@ -139,18 +144,19 @@ impl Worker {
             warm.environment.end().await;
         }
         self.starts.fetch_add(1, Ordering::SeqCst);
-        let began = ambient::monotonic();
+        self.was_slow = false;
         let printed = self.recipe.logs.read(<[_]>::len);
         let mut environment = match Environment::start(&self.recipe).await {
             Ok(environment) => environment,
             Err(error) => return Err(InvokeError::InitFailed(error.to_string())),
         };
-        match ready(&mut environment, self.recipe.confinement.memory_mb, began).await {
+        match ready(&mut environment, self.recipe.confinement.memory_mb, limit).await {
             Ok(init) => {
                 self.running = Some(Warm { environment, init, waits: true });
                 Ok(())
             }
             Err(reason) => {
+                self.was_slow = matches!(reason, NotReady::Slow(_));
                 environment.end().await;
                 let lines = self.recipe.logs.read(|lines| {
                     lines.iter().skip(printed).map(|line| line.text.clone()).collect::<Vec<_>>()
@@ -229,15 +235,25 @@ async fn too_large(pid: Option<u32>, limit_mb: Option<u64>) -> u64 {
     }
 }
 
-/// Waits for a call of `next`; the text says why there was none.
+/// Why a process has not asked for an event.
+#[derive(Debug, Error)]
+enum NotReady {
+    #[error("no call of next within {0:?}")]
+    Slow(Duration),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Waits for a call of `next`; how long that took.
 async fn ready(
     environment: &mut Environment,
     memory_mb: Option<u64>,
-    began: Instant,
-) -> Result<Duration, String> {
+    limit: Duration,
+) -> Result<Duration, NotReady> {
+    let began = ambient::monotonic();
     let Environment { api, child, target, .. } = environment;
-    let limit = tokio::time::sleep(INIT_LIMIT);
-    tokio::pin!(limit);
+    let too_slow = tokio::time::sleep(limit);
+    tokio::pin!(too_slow);
     let too_large = too_large(target.pid(), memory_mb);
     tokio::pin!(too_large);
     loop {
@@ -245,12 +261,16 @@ async fn ready(
             biased;
             Some(report) = api.reports.recv() => match report {
                 Report::Ready => return Ok(ambient::monotonic() - began),
-                Report::InitError(body) => return Err(String::from_utf8_lossy(&body).into_owned()),
+                Report::InitError(body) => {
+                    return Err(NotReady::Failed(String::from_utf8_lossy(&body).into_owned()));
+                }
                 Report::Response(_) | Report::Error(_) => {}
             },
-            status = Environment::ended(child) => return Err(status.to_string()),
-            memory_mb = &mut too_large => return Err(InvokeError::OutOfMemory { memory_mb }.to_string()),
-            () = &mut limit => return Err(format!("no call of next within {INIT_LIMIT:?}")),
+            status = Environment::ended(child) => return Err(NotReady::Failed(status.to_string())),
+            memory_mb = &mut too_large => {
+                return Err(NotReady::Failed(InvokeError::OutOfMemory { memory_mb }.to_string()));
+            }
+            () = &mut too_slow => return Err(NotReady::Slow(limit)),
         }
     }
 }

@@ -193,7 +193,12 @@ impl Host {
             environment: variables,
             timeout: Duration::from_secs(hosted.timeout_s),
             reserved_concurrency: hosted.reserved_concurrency.map(count),
-            confinement: Confinement { sink: Some(sink), freezes: true, memory_mb: Some(hosted.memory_mb) },
+            confinement: Confinement {
+                sink: Some(sink),
+                freezes: true,
+                memory_mb: Some(hosted.memory_mb),
+                ..Confinement::default()
+            },
         }));
         self.functions.insert(hosted.name.clone(), Arc::clone(&function));
         let name = hosted.binary.clone();
