@@ -107,7 +107,10 @@ def java_home():
 
 
 def prepare(root, home, jars):
-    """Puts DynamoDB Local and Java where LocalStack looks for what it has downloaded."""
+    """Puts DynamoDB Local and Java where LocalStack looks for what it has downloaded, and names the region. Without it, LocalStack sets and
+    removes a variable of its own process for each template that it transforms, and two stacks that are created at once fail."""
+    (root / ".aws").mkdir()
+    (root / ".aws/config").write_text("[default]\nregion = us-east-1\n")
     libraries = root / "var/lib/localstack/lib"
     dynamodb = libraries / "dynamodb-local/2"
     dynamodb.mkdir(parents=True)

@@ -167,7 +167,15 @@ fn reasons(events: &[StackEvent]) -> Vec<String> {
         format!("{resource}: {}", event.resource_status_reason().unwrap_or(NO_REASON))
     };
     let mut failures: Vec<String> = failed.map(reason).collect();
-    // What failed because of another resource has no reason of its own on LocalStack.
+    // What failed because of another resource has no reason of its own on LocalStack. If it cannot transform a template, the reason is in
+    // the event of the stack's roll-back.
+    if failures.iter().all(|failure| failure.ends_with(NO_REASON)) {
+        let of_stack = |event: &&StackEvent| {
+            event.resource_status() == Some(&ResourceStatus::RollbackInProgress)
+                && event.resource_status_reason().is_some()
+        };
+        failures.extend(events.iter().filter(of_stack).map(reason));
+    }
     if failures.iter().any(|failure| !failure.ends_with(NO_REASON)) {
         failures.retain(|failure| !failure.ends_with(NO_REASON));
     }
@@ -194,5 +202,7 @@ mod tests {
         ];
         assert_eq!(reasons(&events), ["CleanupFunction: no Docker", "RetryQueue: no such key"]);
         assert_eq!(reasons(&events[..1]), ["shop: no reason given"]);
+        let rolled_back = event("shop", ResourceStatus::RollbackInProgress, Some("no region"));
+        assert_eq!(reasons(&[events[0].clone(), rolled_back]), ["shop: no region"]);
     }
 }
