@@ -22,7 +22,7 @@ use redial_tests::{
     mapping::{Mapping, Poll},
     prelude::*,
     resources::Resources,
-    test_stack::renewal,
+    test_stack::{charges_statements, renewal},
 };
 
 /// How long the bodies of dead letters are kept that a test waits for.
@@ -57,14 +57,19 @@ fn ten(stack: &TestStack, resources: &Resources, fields: &Value) -> (Vec<Subscri
     (0..10).map(one).unzip()
 }
 
-fn write_units(dispatch: &Function) -> u32 {
+/// What dispatch was charged so far; none where that is not known.
+fn write_units(dispatch: &Function) -> Option<u32> {
+    if !charges_statements() {
+        println!("write units are not compared: the tables report none of statements");
+        return None;
+    }
     let units: u64 = dispatch.json_logs().filter_map(|line| line["WriteUnits"].as_u64()).sum();
-    u32::try_from(units).expect("small")
+    Some(u32::try_from(units).expect("small"))
 }
 
 /// Ten messages with this answer to their first attempts; how many sends dispatch made until all are sent, and how many write units
 /// it was charged.
-async fn ten_until_sent(name: &str, first: Option<Answer>) -> (u32, u32) {
+async fn ten_until_sent(name: &str, first: Option<Answer>) -> (u32, Option<u32>) {
     let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, name).await;
     let dispatch = Function::dispatch(&stack, &resources, &[]).await;
@@ -97,7 +102,7 @@ async fn a_first_attempt_needs_what_cost_calculates_with() {
     assert_eq!(FIRST_ATTEMPT.sqs_requests, 1 + sends + RECEIVED_AND_DELETED);
     // A stalled machine makes several waves of one.
     let expected = FIRST_ATTEMPT.write_units + RECORD_OF_SUCCESSES;
-    assert!((expected..=expected + 4).contains(&units), "{units}, {expected}");
+    assert!(units.is_none_or(|units| (expected..=expected + 4).contains(&units)), "{units:?}, {expected}");
 }
 
 #[tokio::test]
@@ -107,7 +112,7 @@ async fn a_long_wait_needs_its_retry_and_a_place_to_wait() {
     let all = |of: fn(&Counts) -> u32| of(&FIRST_ATTEMPT) + of(&RETRY) + of(&LONG_WAIT);
     // Each wave of outcomes is counted for the quota: a stalled machine makes several of one.
     let expected = all(|counts| counts.write_units) + RECORD_OF_SUCCESSES - NOT_CHARGED_HERE * 2;
-    assert!((expected..=expected + 9).contains(&units), "{units}, {expected}");
+    assert!(units.is_none_or(|units| (expected..=expected + 9).contains(&units)), "{units:?}, {expected}");
     // Messages due in several buckets are released one bucket at a time: a stalled machine makes several of one.
     let requests = 1 + sends + 2 * RECEIVED_AND_DELETED;
     let expected = all(|counts| counts.sqs_requests);
@@ -143,10 +148,11 @@ async fn a_dead_letter_needs_what_cost_calculates_with() {
     assert_eq!(u32::try_from(bodies.len()), Ok(indexed(&bodies, "body_pk")));
     let counted = calls(&dispatch, &AwsService::DynamoDb, "UpdateItem");
     assert_eq!(counted, waves, "bodies are counted for the quota");
-    assert_eq!(
-        write_units(&dispatch),
-        FIRST_ATTEMPT.write_units + ENDS + UNITS_OF_AN_ITEM * indexed(&bodies, "body_pk") + counted
-    );
+    let expected =
+        FIRST_ATTEMPT.write_units + ENDS + UNITS_OF_AN_ITEM * indexed(&bodies, "body_pk") + counted;
+    if let Some(units) = write_units(&dispatch) {
+        assert_eq!(units, expected);
+    }
 
     let queue_url = &resources.queues.dead_letter;
     let mapping = Mapping { sqs: &stack.sqs, queue_url, visibility: Duration::from_secs(30) };
@@ -218,10 +224,11 @@ async fn a_page_by_one_message_needs_what_cost_calculates_with() {
     }
     // The message's claim, its run, and the progress of each part, of which the one with the page has an empty one behind it.
     let parts = u32::from(SHARDS) + 1;
-    let units = write_units(&dispatch) - (1 + AUDIENCE.write_units + parts * PAGE.write_units);
-    let expected = PAGE_BY_ONE_MESSAGE.write_units;
+    let others = 1 + AUDIENCE.write_units + parts * PAGE.write_units;
+    let expected = others + PAGE_BY_ONE_MESSAGE.write_units;
+    let units = write_units(&dispatch);
     // The emulator's receivers answer within a wave; a stalled machine makes several of one.
-    assert!((expected..=expected + 6).contains(&units), "{units}, {expected}");
+    assert!(units.is_none_or(|units| (expected..=expected + 6).contains(&units)), "{units:?}, {expected}");
     // The parts' first messages, and the page's: its receive and its delete are the other two.
     let sends = calls(&dispatch, &AwsService::Sqs, "SendMessageBatch");
     assert_eq!(sends, 2 + PAGE_BY_ONE_MESSAGE.sqs_requests - RECEIVED_AND_DELETED);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_sfn::types::ExecutionStatus;
+use aws_sdk_sqs::types::QueueAttributeName;
 use redial_core::{recipient::Recipient, subscription::Subscription};
 use redial_testkit::{
     proxy::{AwsService, Call, Fault},
@@ -158,9 +159,9 @@ impl Run<'_> {
         let (mut died, mut fell_between) = (0, false);
         for input in &self.scenario.inputs {
             self.put(*input).await;
-            let until_quiet = tokio::time::timeout(LIMIT, self.until_quiet()).await;
-            let (deaths, between) =
-                until_quiet.unwrap_or_else(|_| panic!("{case} is not over after {LIMIT:?}"));
+            let Ok((deaths, between)) = tokio::time::timeout(LIMIT, self.until_quiet()).await else {
+                panic!("{case} is not over after {LIMIT:?}: {}", self.under_way().await)
+            };
             died += deaths;
             fell_between |= between;
         }
@@ -264,24 +265,55 @@ impl Run<'_> {
     }
 
     async fn is_quiet(&self) -> bool {
-        let queues = &self.environment.resources.queues;
-        // The message that ends an execution is in its queue before the execution ends.
-        for round in 0..2 {
-            for url in [&queues.ingest, &queues.retry, &queues.dead_letter, &queues.quarantine] {
-                if self.stack.depth(url).await > 0 {
-                    return false;
-                }
-            }
-            if round == 0 {
-                let machine = &self.environment.resources.state_machine;
-                let running = self.stack.sfn.list_executions().state_machine_arn(machine);
-                let running = running.status_filter(ExecutionStatus::Running).send().await;
-                if !running.expect("Step Functions answers").executions.is_empty() {
-                    return false;
-                }
+        let Resources { queues, state_machine, .. } = &self.environment.resources;
+        // The message that ends an execution is in its queue before the execution ends, and no function runs that could start another.
+        let running = self.stack.sfn.list_executions().state_machine_arn(state_machine);
+        let running = running.status_filter(ExecutionStatus::Running).send().await;
+        if !running.expect("Step Functions answers").executions.is_empty() {
+            return false;
+        }
+        for url in [&queues.ingest, &queues.retry, &queues.dead_letter, &queues.quarantine] {
+            if self.stack.depth(url).await > 0 {
+                return false;
             }
         }
         true
+    }
+
+    /// What [`Self::until_quiet`] waits for.
+    async fn under_way(&self) -> String {
+        let Resources { queues, tables, state_machine } = &self.environment.resources;
+        let mut found = Vec::new();
+        for (name, url) in [
+            ("ingest", &queues.ingest),
+            ("retry", &queues.retry),
+            ("dead letter", &queues.dead_letter),
+            ("quarantine", &queues.quarantine),
+        ] {
+            let attributes = self.stack.sqs.get_queue_attributes().queue_url(url);
+            let attributes = attributes.attribute_names(QueueAttributeName::All).send().await;
+            let attributes = attributes.expect("the queue answers").attributes.unwrap_or_default();
+            let counts = attributes.iter().filter(|(name, count)| {
+                name.as_str().starts_with("ApproximateNumber") && count.as_str() != "0"
+            });
+            let counts: Vec<_> = counts.map(|(name, count)| format!("{} {count}", name.as_str())).collect();
+            found.push(format!("{name} queue {counts:?}"));
+        }
+        let executions = self.stack.sfn.list_executions().state_machine_arn(state_machine).send().await;
+        for execution in executions.expect("Step Functions answers").executions {
+            if execution.status == ExecutionStatus::Running {
+                let history = self.stack.sfn.get_execution_history().execution_arn(execution.execution_arn);
+                let events = history.send().await.expect("Step Functions answers").events;
+                let events: Vec<_> =
+                    events.iter().map(|event| (event.r#type.as_str(), event.timestamp)).collect();
+                found.push(format!("an execution {events:?}"));
+            }
+        }
+        let entry = self.entry().await.unwrap_or_default();
+        found.push(format!("the entry is {:?} at {:?}", text(&entry, "state"), number(&entry, "attempt")));
+        found.push(format!("{} messages are parked", self.stack.scan(&tables.parked).await.len()));
+        found.push(format!("{} posts", self.stack.push.received(&self.browser.endpoint).len()));
+        found.join("; ")
     }
 
     /// Whether the ledger has an attempt whose POST was made and whose outcome was not recorded.
