@@ -21,7 +21,7 @@ use redial_core::{
     },
     time::Timestamp,
 };
-use redial_engine::ports::{Clock as _, Deliveries as _, LedgerReader as _, Listed};
+use redial_engine::ports::{Clock as _, Deliveries as _, Listed};
 
 use super::{
     harness::Harness,
@@ -41,6 +41,9 @@ const LOOKS: u32 = 2;
 /// What is retrying came to it within this time.
 const A_WHILE: Duration = Duration::from_secs(600);
 
+/// Entries that are read at once.
+const MOST_KEYS: usize = 100;
+
 /// The place of what is on no queue yet.
 const NOT_SENT: &str = "not sent yet";
 
@@ -52,6 +55,8 @@ pub(super) struct Watch<'a> {
     states: HashMap<String, State>,
     /// Ids of those in parking at the moment.
     parked_now: HashSet<String>,
+    /// Ids of those that were cancelled on request.
+    cancelled: HashSet<String>,
     /// Ids of those that were listed as waiting for a retry.
     found: HashSet<String>,
     /// The buckets that ids were ever seen in.
@@ -69,6 +74,7 @@ impl<'a> Watch<'a> {
             view,
             states: HashMap::new(),
             parked_now: HashSet::new(),
+            cancelled: HashSet::new(),
             found: HashSet::new(),
             parked: BTreeMap::new(),
             parking_read: None,
@@ -92,30 +98,17 @@ impl<'a> Watch<'a> {
                     && self.states.get(&it.id) == Some(&State::Sent)
             };
             producer.repeat(deliveries.iter_mut().filter(sent)).await?;
-            self.ask(deliveries).await?;
+            for delivery in deliveries.iter_mut() {
+                delivery.is_cancelled = self.cancelled.contains(&delivery.id);
+                delivery.is_found =
+                    delivery.scenario.asked == Asked::ByState && self.found.contains(&delivery.id);
+            }
             self.view.show(&self.standings(deliveries));
             if deliveries.iter().all(|it| self.has_ended(it)) {
                 self.not_empty = self.occupied().await?;
                 still = if self.not_empty.is_empty() { still + 1 } else { 0 };
             }
             tokio::time::sleep(INTERVAL).await;
-        }
-        Ok(())
-    }
-
-    /// Asks what there is to ask while messages wait, until it is answered.
-    async fn ask(&self, deliveries: &mut [Delivery]) -> Result<(), Failure> {
-        let waits = |it: &&mut Delivery| {
-            let is_deferred = self.states.get(&it.id) == Some(&State::Deferred);
-            it.scenario.asked == Asked::ToCancel && !it.is_cancelled && is_deferred
-        };
-        let (ledger, now) = (&self.harness.deliveries, System.now());
-        for delivery in deliveries.iter_mut().filter(waits) {
-            let answer = ledger.cancel(&delivery.key(), now).await?;
-            delivery.is_cancelled = matches!(answer, Cancellation::Cancelled(_));
-        }
-        for delivery in deliveries.iter_mut().filter(|it| it.scenario.asked == Asked::ByState) {
-            delivery.is_found |= self.found.contains(&delivery.id);
         }
         Ok(())
     }
@@ -153,11 +146,16 @@ impl<'a> Watch<'a> {
                 }
             }
         }
-        // Of one that stands at `sending`, the ledger knows whether it was recorded together with others.
+        // Of those that stand at `sending`, the ledger knows whether they were recorded together with others.
         let is_open = |it: &&Delivery| self.states.get(&it.id) == Some(&State::Sending);
-        for delivery in deliveries.iter().filter(is_open).collect::<Vec<_>>() {
-            let entry = self.harness.ledger.get(&delivery.key()).await.map_err(Failure::from)?;
-            self.states.extend(entry.map(|entry| (delivery.id.clone(), entry.state)));
+        let open: Vec<&Delivery> = deliveries.iter().filter(is_open).collect();
+        for some in open.chunks(MOST_KEYS) {
+            let keys: Vec<_> = some.iter().map(|it| it.key()).collect();
+            let items = self.harness.deliveries.items(&keys).await;
+            for (delivery, item) in some.iter().zip(items) {
+                let state = item?.and_then(|item| State::from_label(text(&item, "state")?));
+                self.states.extend(state.map(|state| (delivery.id.clone(), state)));
+            }
             self.look_at_parking(deliveries).await?;
         }
         for delivery in deliveries.iter().filter(|it| it.scenario.manner == Manner::CutOff) {
@@ -167,6 +165,22 @@ impl<'a> Watch<'a> {
                 self.described.insert(delivery.id.clone());
             }
             self.look_at_parking(deliveries).await?;
+        }
+        Ok(())
+    }
+
+    /// Cancels what is to be cancelled while it waits, as soon as it is parked.
+    async fn cancel(&mut self, deliveries: &[Delivery]) -> Result<(), Failure> {
+        let waits = |it: &&Delivery| {
+            it.scenario.asked == Asked::ToCancel
+                && self.parked_now.contains(&it.id)
+                && !self.cancelled.contains(&it.id)
+        };
+        for delivery in deliveries.iter().filter(waits).collect::<Vec<_>>() {
+            let answer = self.harness.deliveries.cancel(&delivery.key(), System.now()).await?;
+            if matches!(answer, Cancellation::Cancelled(_)) {
+                self.cancelled.insert(delivery.id.clone());
+            }
         }
         Ok(())
     }
@@ -191,8 +205,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Unless it was read within the interval. A wait of five seconds is seen only while it lasts, and LocalStack takes longer than
-    /// that to answer for each open message.
+    /// Unless it was read within the interval. A wait of five seconds is seen only while it lasts, and LocalStack on a busy machine takes
+    /// a second to answer.
     async fn look_at_parking(&mut self, deliveries: &[Delivery]) -> Result<(), Failure> {
         if self.parking_read.is_some_and(|read| System.now().since(read) < INTERVAL) {
             return Ok(());
@@ -208,6 +222,7 @@ impl<'a> Watch<'a> {
                 self.parked.insert(id.to_owned(), bucket.to_owned());
             }
         }
+        self.cancel(deliveries).await?;
         self.find_by_state(deliveries).await
     }
 
