@@ -27,7 +27,7 @@ pub(crate) async fn put_in_line(stack: &TestStack, lane: Lane, origin: &str, mes
         let key = DeliveryKey { tenant: tenant.clone(), id };
         let turn = Turn { lineage: Lineage(0), attempt: Attempt(1) };
         let shard = line.shard_of(&key, RANKS[n % RANKS.len()], SHARDS);
-        let key = ParkedKey::in_line(shard, until, &key, turn, "m1");
+        let key = ParkedKey::in_line(shard, until, &key, turn, ("m1", "m1"));
         ParkedItem { key, tenant: tenant.clone(), not_before: now, body: "s3cret".to_owned() }
     };
     let parking = DynamoParking::new(stack.dynamodb.clone(), tables.parked.clone());

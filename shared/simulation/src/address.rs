@@ -1,5 +1,11 @@
 //! The addresses of receivers.
 
+use std::collections::BTreeSet;
+
+use redial_core::endpoint::Endpoint;
+use redial_core::identity::Tenant;
+use redial_core::protection::Whose;
+
 /// Stands in the place of a tenant in an address that all have subscribed.
 pub const ALL: &str = "all";
 
@@ -29,4 +35,27 @@ pub fn receiver_of(endpoint: &str) -> Option<usize> {
 /// Whether an address is one of that tenant's.
 pub fn is_of(endpoint: &str, tenant: &str) -> bool {
     endpoint.split('/').nth(5).is_some_and(|of| of == tenant || of == ALL)
+}
+
+/// The numbers of so many push receivers of a tenant that workers tell apart: no two of them share a place at their service.
+pub fn apart(count: usize, tenant: &str) -> Vec<usize> {
+    let tenant = Tenant::parse(tenant).expect("invariant: a tenant's name");
+    let place = |receiver: usize| {
+        let address = Endpoint::parse(&endpoint(receiver, false, 0, tenant.as_str()));
+        let address = address.expect("invariant: an HTTPS address");
+        Whose::of(&address.origin(), &tenant, &address).recipient()
+    };
+    let mut places = BTreeSet::new();
+    (0..).filter(|receiver| places.insert(place(*receiver))).take(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_that_are_apart_share_no_place() {
+        assert_eq!(apart(5, "acme"), [0, 1, 4, 8, 9]);
+        assert_eq!(apart(8, "acme").len(), 8);
+    }
 }

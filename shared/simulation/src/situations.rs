@@ -41,6 +41,7 @@ situations! {
     Noted = "a message that was never attempted was parked, and could be found",
     Divided = "a message was parked in a shard that its bucket was divided into",
     LinedUp = "a message waited in the line of its origin",
+    LeftAsOne = "copies of a message left the line of their origin as one",
     ReleasedBySweep = "the sweep released a late bucket",
     ExecutionStopped = "an execution was stopped",
     ExecutionRepeated = "an execution released its bucket twice",

@@ -136,6 +136,8 @@ pub struct Memo {
     pub has_far_clocks: bool,
     /// Deliveries of which a lease was ended while its worker was alive, by one whose clock is ahead by more than that margin.
     pub ended_early: BTreeSet<DeliveryKey>,
+    /// Deliveries whose entries an erasure may have removed while their messages were under way.
+    pub erased: BTreeSet<DeliveryKey>,
     /// What each invocation's clock was ahead of the true time, in milliseconds, by its token.
     pub clocks: BTreeMap<String, i64>,
     /// Ends that only a message in the quarantine knew.

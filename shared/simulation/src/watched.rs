@@ -254,6 +254,7 @@ impl Outbox for Released {
     }
 
     async fn send(&self, mut messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
+        self.stage.watch.memo().are_sent(&messages, self.stage.timeline.now());
         for message in &mut messages {
             if let Queue::Retry(_) = message.queue {
                 message.body = self.written(std::mem::take(&mut message.body));

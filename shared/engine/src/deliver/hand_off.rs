@@ -134,6 +134,7 @@ fn in_line(job: Job, line: Line, or_at: Timestamp, now: Timestamp) -> InLine {
         delivery: job.message.key(),
         turn: travel.turn,
         body: job.message.expose_travel_body(&travel, job.deadline, now),
+        in_place_of: job.source_message,
         message_id: job.message_id,
         or_at,
         came_before: job.receives > 1,

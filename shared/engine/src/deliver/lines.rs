@@ -52,6 +52,8 @@ pub(super) struct InLine {
     pub(super) until: Timestamp,
     pub(super) delivery: DeliveryKey,
     pub(super) turn: Turn,
+    /// The SQS message in whose place it waits: those of one place are copies.
+    pub(super) in_place_of: String,
     /// The SQS message that it is. What has left a line and joins it again is another: its former place may still be deleted.
     pub(super) message_id: String,
     /// When it looks again if the line cannot take it.
@@ -64,10 +66,10 @@ pub(super) struct InLine {
 
 impl InLine {
     fn item(&self, shards: u16, now: Timestamp) -> ParkedItem {
-        let Self { line, rank, delivery, turn, message_id, .. } = self;
+        let Self { line, rank, delivery, turn, in_place_of, message_id, .. } = self;
         let shard = line.shard_of(delivery, *rank, shards);
         ParkedItem {
-            key: ParkedKey::in_line(shard, self.until, delivery, *turn, message_id),
+            key: ParkedKey::in_line(shard, self.until, delivery, *turn, (in_place_of, message_id)),
             tenant: delivery.tenant.clone(),
             not_before: now,
             body: self.body.clone(),

@@ -15,7 +15,7 @@
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::shards::Ask;
 use super::worker::{Invocation, Ports, Settings, Worker};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::ports::{
@@ -245,7 +245,8 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Sends a page to its retry queue, each of it after so long by its number, and deletes those that were sent.
+    /// Sends a page to its retry queue, each of it after so long by its number, and deletes those that were sent. Of copies in a line one is
+    /// sent for all: a message that leaves its line and joins it again, while receives are doubled, would become more with each lap.
     pub(super) async fn send_on(
         &self,
         page: Vec<ParkedItem>,
@@ -254,12 +255,28 @@ impl<P: Ports> Worker<P> {
         if page.is_empty() {
             return Ok(());
         }
+        let (sending, mut copies) = apart(page);
         let delayed = |(nth, item): (usize, &ParkedItem)| onward(item, after(nth, item), &self.settings);
-        let sent = self.outbox.send(page.iter().enumerate().map(delayed).collect()).await;
-        let (gone, failed): (Vec<_>, Vec<_>) = page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());
-        self.parking.delete(gone.into_iter().map(|(item, _)| item.key).collect()).await?;
+        let sent = self.outbox.send(sending.iter().enumerate().map(delayed).collect()).await;
+        copies.retain(|(first, _)| sent.get(*first).is_some_and(Result::is_ok));
+        let (gone, failed): (Vec<_>, Vec<_>) =
+            sending.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());
+        let gone = gone.into_iter().map(|(item, _)| item.key);
+        self.parking.delete(gone.chain(copies.into_iter().map(|(_, key)| key)).collect()).await?;
         failed.into_iter().next().map_or(Ok(()), |(_, failed)| failed)
     }
+}
+
+/// A page without copies, and the keys of those, each with the number of the one that is sent for it.
+fn apart(page: Vec<ParkedItem>) -> (Vec<ParkedItem>, Vec<(usize, ParkedKey)>) {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut sending, mut copies) = (Vec::new(), Vec::new());
+    for item in page {
+        let next = sending.len();
+        let first = item.key.place().map_or(next, |place| *places.entry(place.to_owned()).or_insert(next));
+        if first == next { sending.push(item) } else { copies.push((first, item.key)) }
+    }
+    (sending, copies)
 }
 
 /// A parked message on its retry queue.

@@ -47,12 +47,16 @@ impl Partition {
     }
 }
 
+/// Stands before the MessageId of what waits in a line: no MessageId has it.
+const OWN: char = '/';
+
 /// What a waiting message is known by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct ParkedKey {
     pub partition: Partition,
     /// `tenant#id#lineage#r`, and `#` with the MessageId in whose place it waits, if it was deferred. In a line, the moment until which it
-    /// waits at most stands before it (epoch ms, thirteen digits), and the MessageId is its own.
+    /// waits at most stands before it (epoch ms, thirteen digits), and `/` with its own MessageId behind it. Earlier releases wrote its own
+    /// MessageId alone.
     pub sort: String,
 }
 
@@ -68,18 +72,28 @@ impl ParkedKey {
         Self { partition: shard.into(), sort }
     }
 
-    /// The key of one that waits in a line, until that moment at most.
+    /// The key of one that waits in a line, until that moment at most, in the place of an SQS message.
     pub fn in_line(
         shard: LineShard,
         until: Timestamp,
         key: &DeliveryKey,
         turn: Turn,
-        message_id: &str,
+        (in_place_of, message_id): (&str, &str),
     ) -> Self {
         let Turn { lineage, attempt } = turn;
         let until = until.as_ms();
-        let sort = format!("{until:013}#{key}#{}#{}#{message_id}", lineage.0, attempt.0);
+        let sort = format!("{until:013}#{key}#{}#{}#{in_place_of}{OWN}{message_id}", lineage.0, attempt.0);
         Self { partition: shard.into(), sort }
+    }
+
+    /// What copies in a line have in common, which wait in one place: they are alike. None: it is not known.
+    pub fn place(&self) -> Option<&str> {
+        let begin = match self.partition {
+            Partition::Bucket(_) => return None,
+            Partition::Line(_) => self.sort.rfind('#')?,
+        };
+        let own = self.sort[begin..].find(OWN)?;
+        Some(&self.sort[..begin + own])
     }
 
     /// Until when it waits, if it is in a line.

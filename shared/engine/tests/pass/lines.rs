@@ -8,7 +8,7 @@ use redial_core::protection::{Cooldowns, OriginState, Rank};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::Sweep;
-use redial_engine::ports::{ParkedKey, Partition, Randomness as _, StoredOrigin};
+use redial_engine::ports::{ParkedItem, ParkedKey, Partition, Randomness as _, StoredOrigin};
 use redial_engine::protection::{Guard, Settings};
 use redial_memory::senders::answered;
 use redial_memory::{Death, PortErrorKind};
@@ -35,7 +35,13 @@ fn is_well(harness: &Harness) {
 
 /// How many wait in lines.
 fn waiting(harness: &Harness) -> usize {
-    harness.state().parked.keys().filter(|key| matches!(key.partition, Partition::Line(_))).count()
+    in_lines(harness).len()
+}
+
+fn in_lines(harness: &Harness) -> Vec<ParkedItem> {
+    let state = harness.state();
+    let items = state.parked.values().filter(|item| matches!(item.key.partition, Partition::Line(_)));
+    items.cloned().collect()
 }
 
 fn after(harness: &Harness, secs: u64) -> Timestamp {
@@ -125,6 +131,51 @@ fn what_is_over_leaves_the_end_of_a_line_that_only_probes_leave() {
     harness.sweep(Sweep::Waits);
     harness.run_to(over);
     assert!(!waits(&harness) && waiting(&harness) > 200);
+}
+
+/// A receive was doubled, or the answer of a release's send was lost.
+#[test]
+fn copies_that_wait_in_one_place_leave_their_line_as_one() {
+    let mut harness = held(20);
+    let in_line = waiting(&harness);
+    let copy = |sort: &str, place: &str, own: &str| {
+        let (before, _) = sort.rsplit_once('#').expect("a key");
+        format!("{before}#{place}/{own}")
+    };
+    let items = in_lines(&harness);
+    for item in &items {
+        let place = item.key.place().expect("it waits in a place").rsplit_once('#').expect("a key").1;
+        for (place, own) in [(place, "again"), (place, "once more"), ("of another", "of another")] {
+            let sort = copy(&item.key.sort, place, own);
+            let key = ParkedKey { sort, ..item.key.clone() };
+            harness.state().parked.insert(key.clone(), ParkedItem { key, ..item.clone() });
+        }
+    }
+    assert_eq!((items.len(), waiting(&harness)), (in_line, 4 * in_line));
+    is_well(&harness);
+    harness.sweep(Sweep::Waits);
+    let of_others = harness.travelling().len();
+    harness.run_until(|it| waiting(it) == 0);
+    let left = harness.travelling().iter().filter(|body| body.contains("\"payload\"")).count();
+    assert!(left + harness.state().sent.len() <= 2 * in_line + of_others, "{left}");
+    harness.run();
+    assert!(harness.all_are("m", 20, State::Sent) && harness.state().sent.len() == 20);
+}
+
+#[test]
+fn what_an_earlier_release_put_in_a_line_leaves_it() {
+    let mut harness = held(20);
+    for item in in_lines(&harness) {
+        harness.state().parked.remove(&item.key);
+        let (before, own) = item.key.sort.rsplit_once('/').expect("a key");
+        let (before, _) = before.rsplit_once('#').expect("a key");
+        let key = ParkedKey { sort: format!("{before}#{own}"), ..item.key.clone() };
+        assert_eq!(key.place(), None);
+        harness.state().parked.insert(key.clone(), ParkedItem { key, ..item });
+    }
+    is_well(&harness);
+    harness.run();
+    assert!(harness.all_are("m", 20, State::Sent) && harness.state().sent.len() == 20);
 }
 
 #[test]

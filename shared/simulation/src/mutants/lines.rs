@@ -24,8 +24,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a message joins its line again in its former place",
         rule: "what left a line and joins it again is another message: its former place is still deleted",
         file: "shared/engine/src/deliver/hand_off.rs",
-        find: "        message_id: job.message_id,\n",
-        replace: "        message_id: job.source_message,\n",
+        find: "        in_place_of: job.source_message,\n        message_id: job.message_id,\n",
+        replace: "        in_place_of: job.source_message.clone(),\n        message_id: job.source_message,\n",
+    },
+    Mutant {
+        name: "copies leave their line each for itself",
+        rule: "copies that wait in one place leave their line as one",
+        file: "shared/engine/src/deliver/waits.rs",
+        find: "if first == next { sending.push(item) }",
+        replace: "if first <= next { sending.push(item) }",
     },
     Mutant {
         name: "a message that joins a line late releases nothing",

@@ -1,14 +1,20 @@
 //! What waits in the lines of origins: in registered shards, until its origin lets it go, and no longer.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redial_core::line::LineShard;
+use redial_core::message::QueueKind;
 use redial_core::protection::Phase;
 use redial_core::protection::line::LetsGo;
+use redial_core::queue::{Outgoing, Queue};
+use redial_core::time::Timestamp;
 use redial_engine::ports::{ParkedKey, Partition};
 use redial_memory::State;
 
+use crate::pass::read;
 use crate::situations::Situation;
+use crate::sqs::Stored;
 use crate::watch::Memo;
 
 /// A message leaves its line a minute before its time is over; clocks are off, and calls are slow.
@@ -36,6 +42,10 @@ impl Memo {
 
     /// These are deleted.
     pub(crate) fn leave(&mut self, keys: &[ParkedKey], state: &State) {
+        let mut places = BTreeSet::new();
+        if !keys.iter().filter_map(ParkedKey::place).all(|place| places.insert(place)) {
+            self.situations.saw(Situation::LeftAsOne);
+        }
         for key in keys {
             let Partition::Line(LineShard { line, .. }) = &key.partition else { continue };
             if !state.parked.contains_key(key) {
@@ -50,6 +60,23 @@ impl Memo {
             let for_long = moved.is_some_and(|at| state.now.since(at) > A_PAGE_TAKES);
             if is_open && for_long && !is_over && !self.has_far_clocks {
                 self.violated(format!("a message left {line} while its breaker was open"));
+            }
+        }
+    }
+
+    /// These are sent in one call: of copies that have waited in one place it is one.
+    pub(crate) fn are_sent(&mut self, messages: &[Outgoing], now: Timestamp) {
+        let mut sent = BTreeSet::new();
+        for message in messages.iter().filter(|it| matches!(it.queue, Queue::Retry(_))) {
+            let Some((message, travel)) = read(&Stored::sent("", &message.body, now), QueueKind::Retry)
+            else {
+                continue;
+            };
+            let is_held_back = travel.receives == 0 && travel.unrecorded.is_none();
+            let Some(source) = travel.deferred_from.filter(|_| is_held_back) else { continue };
+            let key = message.key();
+            if !sent.insert((key.clone(), travel.turn, source)) {
+                self.violated(format!("{key} was sent on twice at once, in the place of one message"));
             }
         }
     }

@@ -30,6 +30,9 @@ impl Memo {
         if self.shares_its_turn_early(key, &token, &entry) {
             self.ended_early.insert(key.clone());
         }
+        if is_of_an_erased_endpoint(&entry, state) {
+            self.erased.insert(key.clone());
+        }
         let is_protected = self.is_protected(key);
         if !is_own && is_protected {
             let (held, at) = (&entry.lease_token, entry.state.label());
@@ -68,9 +71,10 @@ impl Memo {
         }
     }
 
-    /// Whether its lease holds for all workers. Of some that are a minute apart, a third may see it end before either of two does.
+    /// Whether its entry is kept, and its lease holds for all workers. Of some that are a minute apart, a third may see it end before either
+    /// of two does.
     fn is_protected(&self, key: &DeliveryKey) -> bool {
-        !self.ended_early.contains(key) && !self.has_far_clocks
+        !self.ended_early.contains(key) && !self.erased.contains(key) && !self.has_far_clocks
     }
 
     /// Whether the attempt was taken over, or is posted by another invocation too, because of a clock that is further ahead than leases allow
@@ -123,4 +127,10 @@ impl Memo {
             self.violated(format!("{key} was posted again while it is in doubt, against its policy"));
         }
     }
+}
+
+/// Whether it is a message to the endpoint itself of a person that is being erased, or was: the search takes its entry away.
+fn is_of_an_erased_endpoint(entry: &Entry, state: &State) -> bool {
+    let is_begun = !state.erasures.is_empty() || !state.erasures_done.is_empty();
+    is_begun && entry.subscription.is_none()
 }

@@ -23,6 +23,7 @@ use super::receivers::{Behaviour, Receiver};
 use super::seats;
 use super::storage::{Others, Storage};
 use super::whole::Scenario;
+use crate::address::apart;
 
 const TENANT: &str = "acme";
 
@@ -135,26 +136,34 @@ fn weighted(rng: &mut StdRng, shares: &[f64]) -> usize {
     found.unwrap_or(shares.len() - 1)
 }
 
-/// It is well for so long that it takes some 40 failures to open its breaker: enough to tell who was there.
+/// It is well for so long that it takes some 40 failures to open its breaker: enough to tell who was there. Its recipients are apart, as
+/// workers take those that share a place for one. In some of these the outage reaches one of them before the others.
 fn voters(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let until = secs(rng, 230, 260);
     let count: u32 = 360;
-    let (of_tenants, of_receivers): ([f64; 2], &[f64]) = match rng.random_range(0..3) {
-        0 => ([1.0, 0.0], &[0.55, 0.15, 0.15, 0.15]),
-        1 => ([1.0, 0.0], &[0.7, 0.15, 0.15]),
-        _ => ([0.85, 0.15], &[0.2; 5]),
+    let (of_tenants, of_receivers, before): ([f64; 2], &[f64], u64) = match rng.random_range(0..4) {
+        0 => ([1.0, 0.0], &[0.55, 0.15, 0.15, 0.15], 0),
+        1 => ([1.0, 0.0], &[0.7, 0.15, 0.15], 0),
+        2 => ([0.85, 0.15], &[0.2; 5], 0),
+        // It fails ten times alone, and twenty times when the others do, too.
+        _ => ([1.0, 0.0], &[0.25, 0.15, 0.15, 0.15, 0.15, 0.15], rng.random_range(26..=40)),
     };
     let from = until.mul_f64(0.45);
     let out = (from, from + secs(rng, 45, 75));
-    let phases = vec![(out.0, crowd::failure(rng)), (out.1, Behaviour::Accepts)];
-    let receivers = vec![Receiver { is_webhook: false, phases }; of_receivers.len()];
+    let fails = crowd::failure(rng);
+    let apart = apart(of_receivers.len(), TENANT);
+    let receiver = |number: usize| {
+        let from = if number == apart[0] { out.0 - Duration::from_secs(before) } else { out.0 };
+        Receiver { is_webhook: false, phases: vec![(from, fails), (out.1, Behaviour::Accepts)] }
+    };
+    let receivers = (0..=apart.last().copied().unwrap_or_default()).map(receiver).collect();
     let sendings = (0..count).map(|n| Sending {
         tenant: ["acme", "globex"][weighted(rng, &of_tenants)],
-        receiver: weighted(rng, of_receivers),
+        receiver: apart[weighted(rng, of_receivers)],
         ..plain(n as usize, until.mul_f64(f64::from(n) / f64::from(count)), 0)
     });
     let sendings = sendings.collect();
-    let clocks = workers(rng.random_range(1..=2));
+    let clocks = workers(if before > 0 { 1 } else { rng.random_range(1..=2) });
     let crowd = Some(Crowd { out: Some(out), ..Crowd::default() });
     let stream = Some(Stream { until, is_calm: true, only_last_attempts: false });
     Scenario { clocks, crowd, stream, receivers, sendings, faults_end: Duration::from_secs(600), ..blank }
