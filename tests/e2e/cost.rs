@@ -58,6 +58,7 @@ fn ten(stack: &TestStack, resources: &Resources, fields: &Value) -> (Vec<Subscri
 }
 
 /// What dispatch was charged so far; none where that is not known.
+#[expect(clippy::print_stdout, reason = "a test prints what it does not compare")]
 fn write_units(dispatch: &Function) -> Option<u32> {
     if !charges_statements() {
         println!("write units are not compared: the tables report none of statements");

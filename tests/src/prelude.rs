@@ -11,6 +11,6 @@ pub use serde_json::{Value, json};
 pub use crate::json::{assert_fields, parsed, with_fields};
 pub use crate::steps;
 pub use crate::test_stack::{
-    AUTH, Item, P256DH, PATIENCE, TestStack, dead_letter, eventually, number, push_target, subscription_key,
-    text,
+    AUTH, Item, P256DH, PATIENCE, TestStack, dead_letter, eventually, left_out_on_localstack, number,
+    push_target, subscription_key, text,
 };

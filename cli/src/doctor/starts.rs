@@ -85,7 +85,7 @@ async fn try_out(stack: &Stack, function: &Function, report: &mut Report) {
             let body: Value = serde_json::from_slice(payload).unwrap_or_default();
             let words = body["errorMessage"].as_str().unwrap_or(kind);
             if !is_about_the_program(words) {
-                let words = words.trim_start_matches(init_errors::HERE);
+                let words = init_errors::shortened(words.trim_start_matches(init_errors::HERE));
                 report.fault(format!("{} cannot start: {words}", function.name), REPAIR);
             }
         }

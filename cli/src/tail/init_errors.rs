@@ -151,7 +151,8 @@ fn is_lambdas(line: &str) -> bool {
         .any(|beginning| line.starts_with(beginning))
 }
 
-fn shortened(words: &str) -> String {
+/// In one line.
+pub(crate) fn shortened(words: &str) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
     if words.chars().count() <= MOST_CHARACTERS {

@@ -26,6 +26,9 @@ async fn doctor_names_each_fault_of_a_stack_and_no_other() {
 
 #[tokio::test]
 async fn doctor_finds_limits_settings_and_keys_of_the_account() {
+    if left_out_on_localstack("functions that run on this machine have settings that no call changes") {
+        return;
+    }
     let (stack, proxy) = up().await;
     steps! {
         an_unavailable_operation_is_unchecked(&stack, &proxy).await;

@@ -33,6 +33,9 @@ async fn answer(request: RequestBuilder) -> (StatusCode, String) {
 
 #[tokio::test]
 async fn an_unsigned_request_is_refused_at_every_path() {
+    if left_out_on_localstack("it accepts any key, and any host") {
+        return;
+    }
     let stack = TestStack::shared_idle().await;
     let endpoint = &stack.description().endpoint;
     // At the last two, the emulator would take the call for one to its address.
@@ -56,6 +59,9 @@ async fn an_unsigned_request_is_refused_at_every_path() {
 
 #[tokio::test]
 async fn a_request_with_another_key_gets_an_error_that_an_sdk_reads() {
+    if left_out_on_localstack("it accepts any key, and any host") {
+        return;
+    }
     let stack = TestStack::shared_idle().await;
     let endpoint = &stack.description().endpoint;
     let strangers = sdk_config(endpoint, &StackKey::of_localstack());
@@ -79,6 +85,9 @@ async fn a_request_with_another_key_gets_an_error_that_an_sdk_reads() {
 
 #[tokio::test]
 async fn a_request_for_another_host_or_from_a_page_is_refused() {
+    if left_out_on_localstack("it accepts any key, and any host") {
+        return;
+    }
     let stack = TestStack::shared_idle().await;
     let endpoint = &stack.description().endpoint;
     let (port, api) =
@@ -104,6 +113,9 @@ async fn a_request_for_another_host_or_from_a_page_is_refused() {
 
 #[tokio::test]
 async fn a_function_has_the_stack_s_key_and_events_no_one_else_can_take() {
+    if left_out_on_localstack("a function that hosts start is a test of theirs") {
+        return;
+    }
     let bootstraps = placeholders();
     let seen = bootstraps.path().join("environment");
     let dispatch = format!("#!/bin/sh\nenv > {0}.new && mv {0}.new {0}\nexec sleep 600\n", seen.display());

@@ -208,6 +208,16 @@ pub fn localstack() -> Option<String> {
     std::env::var("REDIAL_LOCALSTACK_ENDPOINT").ok()
 }
 
+/// Whether a test is left out because its stack would be on a LocalStack, and it is about what only the embedded emulator does. Prints why.
+#[expect(clippy::print_stdout, reason = "a test prints why it does not run")]
+pub fn left_out_on_localstack(why: &str) -> bool {
+    let is_left_out = localstack().is_some();
+    if is_left_out {
+        println!("not run on LocalStack: {why}");
+    }
+    is_left_out
+}
+
 /// The servers that keep what an embedded emulator otherwise does.
 fn parts() -> Option<Parts> {
     let [sqs, step_functions, dynamodb] = ["SQS", "STEP_FUNCTIONS", "DYNAMODB"]
