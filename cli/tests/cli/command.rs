@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, BufRead as _, BufReader, Write as _},
+    ops::{Deref, DerefMut},
     path::Path,
     process::{Child, ChildStderr, Command, Output, Stdio},
     thread,
@@ -74,9 +75,45 @@ pub(crate) fn unregistered(arguments: impl AsRef<str>, folder: &Path) -> Command
     command
 }
 
+/// A command that runs. It is killed if the test ends before it does, as one that fails may.
+#[derive(Debug)]
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    pub(crate) fn wait_with_output(mut self) -> io::Result<Output> {
+        self.0.take().expect(ONE).wait_with_output()
+    }
+}
+
+const ONE: &str = "it is there until its output is read";
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        self.0.as_ref().expect(ONE)
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        self.0.as_mut().expect(ONE)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            // It fails if the command has ended.
+            let _ended = child.kill();
+            let _status = child.wait();
+        }
+    }
+}
+
 #[track_caller]
-pub(crate) fn started(command: &mut Command) -> Child {
-    command.spawn().expect("the binary was built")
+pub(crate) fn started(command: &mut Command) -> Running {
+    Running(Some(command.spawn().expect("the binary was built")))
 }
 
 /// Runs a command that reads this text.
@@ -92,7 +129,7 @@ pub(crate) fn run(command: &mut Command, stdin: &str) -> Done {
 }
 
 /// Runs a command until a line of its standard error contains the text; the rest of its standard error.
-pub(crate) fn run_until(command: &mut Command, text: &str) -> (Child, BufReader<ChildStderr>) {
+pub(crate) fn run_until(command: &mut Command, text: &str) -> (Running, BufReader<ChildStderr>) {
     let mut child = started(command);
     let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
     let mut line = String::new();

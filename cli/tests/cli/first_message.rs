@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     path::Path,
-    process::{Child, ChildStderr, ChildStdout, Command},
+    process::{ChildStderr, ChildStdout, Command},
 };
 
 use crate::prelude::*;
@@ -19,16 +19,6 @@ impl Drop for Up<'_> {
     }
 }
 
-/// A receiver that does not outlive the test, however that ends.
-struct Listener(Child);
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _reaped = self.0.wait();
-    }
-}
-
 /// The commands of the section, without their comments.
 fn commands() -> Vec<String> {
     let section = README.split("\n## Your first message\n").nth(1).expect("there is one");
@@ -38,10 +28,10 @@ fn commands() -> Vec<String> {
     lines.filter_map(|line| line.strip_prefix("cargo redial ")).map(str::to_owned).collect()
 }
 
-fn listening(arguments: &str, state: &Path) -> (Listener, BufReader<ChildStdout>) {
+fn listening(arguments: &str, state: &Path) -> (Running, BufReader<ChildStdout>) {
     let (mut child, _stderr) = run_until(&mut unregistered(arguments, state), "arrive here");
     let stdout = BufReader::new(child.stdout.take().expect("piped"));
-    (Listener(child), stdout)
+    (child, stdout)
 }
 
 fn next(lines: &mut BufReader<ChildStdout>) -> Value {
@@ -82,8 +72,8 @@ fn the_first_message_of_the_readme_arrives_on_this_machine() {
     // Two cannot listen at once, and Ctrl-C ends one.
     let said = run(&mut unregistered("local listen", state), "").ends_with(1);
     assert!(said.contains("is taken") && said.contains("local listen"), "{said}");
-    interrupt(&listener.0);
-    assert_eq!(listener.0.wait().expect("it ends").code(), Some(0));
+    interrupt(&listener);
+    assert_eq!(listener.wait().expect("it ends").code(), Some(0));
 
     // It answers as it is told; what was sent in between has not been lost.
     let (mut listener, mut arrived) =
@@ -91,8 +81,8 @@ fn the_first_message_of_the_readme_arrives_on_this_machine() {
     succeeds(&mut unregistered("send --tenant acme --to s1 --payload again --id again", state));
     let answered: Vec<Value> = (0..2).map(|_| next(&mut arrived)["answered"].take()).collect();
     assert_eq!(answered, [json!(503), json!(201)]);
-    interrupt(&listener.0);
-    listener.0.wait().expect("it ends");
+    interrupt(&listener);
+    listener.wait().expect("it ends");
 
     // Another's subscription is left alone.
     let document = json!({"endpoint": "https://push.example/x", "keys": {"p256dh": P256DH, "auth": AUTH}});
@@ -120,9 +110,9 @@ fn arrival(lines: &mut BufReader<ChildStdout>) -> String {
 }
 
 /// Ends a receiver as Ctrl-C does; what it said then.
-fn ended(listener: &mut Listener, mut stderr: BufReader<ChildStderr>) -> String {
-    interrupt(&listener.0);
-    assert_eq!(listener.0.wait().expect("it ends").code(), Some(0));
+fn ended(listener: &mut Running, mut stderr: BufReader<ChildStderr>) -> String {
+    interrupt(listener);
+    assert_eq!(listener.wait().expect("it ends").code(), Some(0));
     let mut said = String::new();
     stderr.read_to_string(&mut said).expect("text");
     said
@@ -148,10 +138,9 @@ fn local_up_listens_and_answers_as_requested() {
         command
     };
     let up = "local up --env SEND_TIMEOUT_SECONDS=1 --listen --answer 503,201 --retry-after 1 --id phone";
-    let (child, stderr) = run_until(&mut as_tenant(up), "arrive here");
-    let mut listener = Listener(child);
+    let (mut listener, stderr) = run_until(&mut as_tenant(up), "arrive here");
     let _up = Up(state);
-    let mut lines = BufReader::new(listener.0.stdout.take().expect("piped"));
+    let mut lines = BufReader::new(listener.stdout.take().expect("piped"));
     succeeds(&mut as_tenant("send --to phone --payload hello"));
     assert_eq!([arrival(&mut lines), arrival(&mut lines)], ["phone 503 hello", "phone 201 hello"]);
     let said = ended(&mut listener, stderr);
@@ -159,10 +148,9 @@ fn local_up_listens_and_answers_as_requested() {
 
     // Longer than the sender waits, which is a second, and for ever.
     for (options, answered, id) in [("--delay 30s", json!(201), "late"), ("--hang", Value::Null, "never")] {
-        let (child, stderr) =
+        let (mut listener, stderr) =
             run_until(&mut as_tenant(&format!("local listen --id phone --json {options}")), "arrive here");
-        let mut listener = Listener(child);
-        let mut lines = BufReader::new(listener.0.stdout.take().expect("piped"));
+        let mut lines = BufReader::new(listener.stdout.take().expect("piped"));
         succeeds(&mut as_tenant(&format!("send --to phone --payload {id} --id {id}")));
         assert_fields(&next(&mut lines), json!({"kind": "push", "answered": answered, "body": id}));
         let status = format!("{id} --tenant t1");

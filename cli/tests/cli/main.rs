@@ -43,6 +43,6 @@ mod prelude {
     pub(crate) use redial_tests::prelude::*;
 
     pub(crate) use crate::command::{
-        Done, OnStack, interrupt, redial, run, run_closed, run_until, started, unregistered,
+        Done, OnStack, Running, interrupt, redial, run, run_closed, run_until, started, unregistered,
     };
 }

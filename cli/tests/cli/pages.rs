@@ -4,7 +4,7 @@
 use std::{
     io::{Read as _, Write as _},
     net::{Ipv4Addr, TcpListener, TcpStream},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use redial::local::{Progress, python};
@@ -61,15 +61,6 @@ fn the_example_is_signed_with_the_page_s_secret() {
     assert!(PAGE.contains(SECRET));
 }
 
-struct Receiver(Child);
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _reaped = self.0.wait();
-    }
-}
-
 fn post(port: u16, secrets: &[WebhookSecret], at: Timestamp, body: &str) -> Option<u16> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     let (seconds, signature) = (at.as_secs(), signatures(secrets, "order-17", at, body.as_bytes()));
@@ -95,7 +86,7 @@ async fn the_python_receiver_accepts_only_what_redial_signs() {
     let mut command = Command::new(python);
     command.args(["-c", code]).env("PORT", port.to_string()).env("WEBHOOK_SECRET", SECRET);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let _receiver = Receiver(command.spawn().expect("it starts"));
+    let _receiver = started(&mut command);
 
     let now = System.now();
     let older = WebhookSecret::new(vec![7; 32]).expect("valid");

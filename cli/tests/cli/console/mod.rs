@@ -6,7 +6,7 @@ mod served;
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{Ipv4Addr, TcpStream},
-    process::{Child, Command},
+    process::Command,
 };
 
 use crate::prelude::*;
@@ -58,7 +58,7 @@ async fn traffic(stack: &TestStack) -> Vec<String> {
 
 /// A console that runs; it is ended with Ctrl-C.
 struct Console {
-    child: Child,
+    child: Running,
     address: String,
     port: u16,
     token: String,
@@ -108,13 +108,6 @@ impl Console {
     fn interrupt(mut self) {
         interrupt(&self.child);
         assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
-    }
-}
-
-impl Drop for Console {
-    fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
     }
 }
 

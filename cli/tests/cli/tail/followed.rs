@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     io::{self, BufRead as _, BufReader, Read as _},
-    process::{Child, ExitStatus, Stdio},
+    process::{ExitStatus, Stdio},
     sync::mpsc::{Receiver, channel},
     thread,
 };
@@ -12,7 +12,7 @@ use super::tail;
 use crate::prelude::*;
 
 struct Following {
-    child: Child,
+    child: Running,
     lines: Receiver<String>,
     printed: Vec<String>,
 }
