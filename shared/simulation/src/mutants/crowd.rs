@@ -86,13 +86,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "!origin.own_spread.sum(now).is_empty() ||",
     },
     Mutant {
-        name: "a recipient is followed on when the others fail, too",
-        rule: "a recipient has a breaker while the others succeed",
-        file: RECIPIENTS,
-        find: "(is_watched || is_serious()) && self.is_alone(recipient, now)",
-        replace: "is_watched || (is_serious() && self.is_alone(recipient, now))",
-    },
-    Mutant {
         name: "a recipient's breaker is not followed",
         rule: "a recipient that alone fails is held back",
         file: RECIPIENTS,

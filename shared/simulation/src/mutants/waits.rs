@@ -9,8 +9,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a page is deleted before it is sent",
         rule: "a release deletes what it has sent",
         file: WAITS,
-        find: "page.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());",
-        replace: "page.into_iter().zip(sent).partition(|_| true);",
+        find: "sending.into_iter().zip(sent).partition(|(_, sent)| sent.is_ok());",
+        replace: "sending.into_iter().zip(sent).partition(|_| true);",
     },
     Mutant {
         name: "a bucket is released again for one of its shards",

@@ -126,11 +126,11 @@ impl<P: Protection> Round<'_, P> {
                     self.decided[*at] = Some(Admission::Go { at: begin, probe: None });
                 }
                 Err((bucket, slots)) => {
-                    if is_shared(&bucket, ask) {
+                    if is_shared(bucket, ask) {
                         came.push((*at, Came::TurnedAway));
                     }
-                    let key = (bucket, ask.tenant.clone());
-                    turned_away.entry(key).or_insert((slots, Vec::new())).1.push(*at);
+                    let key = (bucket.clone(), ask.tenant.clone());
+                    turned_away.entry(key).or_insert((*slots, Vec::new())).1.push(*at);
                 }
             }
         }
@@ -302,11 +302,12 @@ impl<P: Protection> Round<'_, P> {
     }
 
     /// Takes a slot of each of these, or of none: then it names the first that has none.
-    fn take(&self, buckets: &[&(TokenBucket, Slots)]) -> Result<Timestamp, (TokenBucket, Slots)> {
+    fn take<'b>(&self, buckets: &[&'b (TokenBucket, Slots)]) -> Result<Timestamp, &'b (TokenBucket, Slots)> {
         let mut known = self.guard.known();
         let mut begin = self.now;
         let mut taken: Vec<String> = Vec::new();
-        for (bucket, slots) in buckets {
+        for limiting in buckets {
+            let (bucket, slots) = limiting;
             let key = self.part(bucket, *slots);
             let held = known.blocks.entry(key.clone()).or_default();
             match held.block.as_mut().and_then(|block| block.take(self.now)) {
@@ -324,7 +325,7 @@ impl<P: Protection> Round<'_, P> {
                             block.give_back();
                         }
                     }
-                    return Err((bucket.clone(), *slots));
+                    return Err(*limiting);
                 }
             }
         }
