@@ -86,14 +86,16 @@ impl ParkedKey {
         Self { partition: shard.into(), sort }
     }
 
-    /// What copies in a line have in common, which wait in one place: they are alike. None: it is not known.
+    /// What copies in a line have in common, which wait in one place: they are alike, but for the moment until which they wait. None: it is
+    /// not known.
     pub fn place(&self) -> Option<&str> {
-        let begin = match self.partition {
+        let (_, of) = match self.partition {
             Partition::Bucket(_) => return None,
-            Partition::Line(_) => self.sort.rfind('#')?,
+            Partition::Line(_) => self.sort.split_once('#')?,
         };
-        let own = self.sort[begin..].find(OWN)?;
-        Some(&self.sort[..begin + own])
+        let last = of.rfind('#')?;
+        let own = of[last..].find(OWN)?;
+        Some(&of[..last + own])
     }
 
     /// Until when it waits, if it is in a line.
