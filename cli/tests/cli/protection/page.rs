@@ -118,16 +118,16 @@ fn the_pace_falls_and_grows_as_the_page_says() {
     look(&mut state, 1_000, 0, 10, 1);
     assert_eq!(state.limit(at(1)), None, "one in a hundred concerns single recipients");
     look(&mut state, 1_000, 0, 200, 2);
-    assert_eq!(state.limit(at(2)), Some(680.0), "85 % of 800");
-    look(&mut state, 680, 0, 200, 7);
-    assert_eq!(state.limit(at(7)), Some(680.0), "not again within six seconds");
+    assert_eq!(state.limit(at(2)), Some(720.0), "90 % of 800");
+    look(&mut state, 720, 0, 200, 7);
+    assert_eq!(state.limit(at(7)), Some(720.0), "not again within six seconds");
     for secs in 8..90 {
         look(&mut state, 10, 0, 5, secs);
     }
     assert_eq!(state.limit(at(90)), Some(10.0), "never below");
     assert_page_says(&[
         "more than 1 % of the attempts are answered 429",
-        "falls to 85 % of what it took just before, at most every six seconds and never below 10 a second",
+        "falls to 90 % of what it took just before, at most every six seconds and never below 10 a second",
     ]);
 }
 
