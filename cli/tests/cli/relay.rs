@@ -125,9 +125,8 @@ async fn a_role_that_may_not_put_events(stack: &TestStack) {
     let put = iam.put_role_policy().role_name(&role).policy_name("more").policy_document(deny.to_string());
     put.send().await.expect("IAM takes it");
     // LocalStack's SimulatePrincipalPolicy leaves denials out of account.
-    let fault = "fault: cleanup's role may not events:PutEvents on the bus of EventBusArn";
-    let faults = [fault];
-    find(stack, &["doctor"], if localstack().is_some() { &[] } else { &faults });
+    let fault = ["fault: cleanup's role may not events:PutEvents on the bus of EventBusArn"];
+    find(stack, &["doctor"], if localstack().is_some() { &[] } else { &fault });
     find(stack, &["verify"], &["fault: CleanupRole is denied events:PutEvents on *"]);
     iam.delete_role_policy().role_name(&role).policy_name("more").send().await.expect("IAM takes it");
 }

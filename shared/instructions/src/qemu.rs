@@ -51,9 +51,11 @@ pub fn options(log: &Path) -> String {
 /// The instructions that this log has, which ends with the program.
 pub fn count(log: impl BufRead) -> io::Result<u64> {
     let mut blocks = Blocks::default();
-    let mut lines = log.split(b'\n');
-    while let Some(line) = lines.next().transpose()? {
-        blocks.read(&String::from_utf8_lossy(&line));
+    for line in log.split(b'\n') {
+        blocks.read(&String::from_utf8_lossy(&line?));
+    }
+    if blocks.carried_out == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it has no instructions"));
     }
     Ok(blocks.carried_out)
 }
@@ -144,6 +146,13 @@ Trace 1: 0x7f5f98000200 [00000000/00007f5fa62f8770/1040c0b3/00000200]
                      Trace 0: 0x7f5f98000300 [00000000/00007f5fa62f7b70/1040c0b3/00000201]\n\
                      Trace 0: 0x7f5f98000100 [00000000/00007f5fa62f7b70/1040c0b3/00000200]\n";
         assert_eq!(count(format!("{LOG}{again}").as_bytes()).expect("it is read"), 8 + 1 + 2);
+    }
+
+    #[test]
+    fn a_log_without_instructions_is_an_error() {
+        // As QEMU writes it that was built without a disassembler.
+        let bytes_alone = "IN:\nOBJD-T: 4889e7\n\nTrace 0: 0x7f5f98000100 [00000000/00007f5fa62f7b70/0/0]\n";
+        assert_eq!(count(bytes_alone.as_bytes()).expect_err("none").kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub fn is_of(endpoint: &str, tenant: &str) -> bool {
     endpoint.split('/').nth(5).is_some_and(|of| of == tenant || of == ALL)
 }
 
-/// The numbers of so many push receivers of a tenant that workers tell apart: no two of them share a place at their service.
+/// The numbers of `count` push receivers of a tenant that workers tell apart: no two of them share a place at their service.
 pub fn apart(count: usize, tenant: &str) -> Vec<usize> {
     let tenant = Tenant::parse(tenant).expect("invariant: a tenant's name");
     let place = |receiver: usize| {

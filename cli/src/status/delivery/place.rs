@@ -48,7 +48,9 @@ pub(super) fn of_entry(
                 DeadLetterKey::of_delivery(&entry.key.tenant, &entry.key.id, entry.turn.lineage).letter;
             let reason = entry.reason.map_or("failed", Reason::label);
             let letter = letters.iter().find(|letter| letter.key.letter == name);
-            format!("dead letter: {reason}; {}", body(letter, entry.updated_at, now))
+            let body =
+                letter.map_or_else(|| without_letter(entry.updated_at, now).to_owned(), |it| body(it, now));
+            format!("dead letter: {reason}; {body}")
         }
         State::FailedNoRetries => {
             "failed, under a policy without retries: there is no dead letter".to_owned()
@@ -108,7 +110,7 @@ pub(super) const fn channel(channel: Channel) -> &'static str {
 /// Of a message that has a dead letter and no entry in the ledger.
 pub(super) fn of_dead_letter(letter: &DeadLetter, now: Timestamp) -> String {
     let reason = letter.described.as_ref().map_or("not described yet", |it| it.reference.reason.as_str());
-    format!("dead letter: {reason}; {}", body(Some(letter), now, now))
+    format!("dead letter: {reason}; {}", body(letter, now))
 }
 
 /// Which attempt: `0`, or `2 (of replay 1)`.
@@ -209,15 +211,21 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
 /// After this, what is not stored does not come by itself: usually it takes seconds.
 const UNTIL_STORED: Duration = Duration::from_secs(3600);
 
-fn body(letter: Option<&DeadLetter>, failed_at: Timestamp, now: Timestamp) -> String {
-    match letter.map(|letter| (letter.body_until, letter.described.is_some())) {
-        Some((Some(until), _)) if now < until => format!("body kept until {}", moment(until, now)),
-        Some((Some(_), _) | (None, true)) => "its body is no longer kept".to_owned(),
-        None if failed_at.plus(UNTIL_STORED) < now => {
-            "not in the dead-letter store: it was purged, or `redial doctor` says why it did not come there"
-                .to_owned()
-        }
-        Some((None, false)) | None => "on its way to the dead-letter store".to_owned(),
+const ON_ITS_WAY: &str = "on its way to the dead-letter store";
+
+fn without_letter(failed_at: Timestamp, now: Timestamp) -> &'static str {
+    if failed_at.plus(UNTIL_STORED) < now {
+        "not in the dead-letter store: it was purged, or `redial doctor` says why it did not come there"
+    } else {
+        ON_ITS_WAY
+    }
+}
+
+fn body(letter: &DeadLetter, now: Timestamp) -> String {
+    match (letter.body_until, letter.described.is_some()) {
+        (Some(until), _) if now < until => format!("body kept until {}", moment(until, now)),
+        (Some(_), _) | (None, true) => "its body is no longer kept".to_owned(),
+        (None, false) => ON_ITS_WAY.to_owned(),
     }
 }
 

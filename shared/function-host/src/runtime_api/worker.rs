@@ -134,7 +134,7 @@ impl Worker {
         orders.recv().await
     }
 
-    /// Sees to it that a process waits for an event, and gives one that has to be started so much time for it.
+    /// Sees to it that a process waits for an event. One that has to be started has `limit` for it.
     async fn environment(&mut self, limit: Duration) -> Result<(), InvokeError> {
         if let Some(mut warm) = self.running.take() {
             if warm.can_take_an_event().await {

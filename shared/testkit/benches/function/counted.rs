@@ -24,7 +24,7 @@ pub(crate) enum Counter {
 
 #[derive(Debug)]
 pub(crate) struct Counted {
-    counter: Counter,
+    pub(crate) counter: Counter,
     folder: tempfile::TempDir,
 }
 

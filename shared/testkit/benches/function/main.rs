@@ -75,7 +75,7 @@ async fn run(arguments: &[String]) -> Result<(), String> {
         times(&bootstrap, &cloud).await?;
     }
     let counted = Counted::new(counter, &bootstrap, value("--profiles").as_deref())?;
-    counts(&counted, counter, &cloud, mode).await
+    counts(&counted, &cloud, mode).await
 }
 
 fn workspace() -> PathBuf {
@@ -154,8 +154,8 @@ async fn times(bootstrap: &Path, cloud: &Cloud) -> Result<(), String> {
     Ok(())
 }
 
-async fn counts(counted: &Counted, counter: Counter, cloud: &Cloud, mode: Mode) -> Result<(), String> {
-    let (title, file, runs) = match counter {
+async fn counts(counted: &Counted, cloud: &Cloud, mode: Mode) -> Result<(), String> {
+    let (title, file, runs) = match counted.counter {
         Counter::Callgrind => ("INSTRUCTIONS OF DISPATCH", "counts.txt", RUNS),
         Counter::Qemu => ("INSTRUCTIONS, WITH SHA AND ADX", "counts_qemu.txt", RUNS_IN_QEMU),
     };
