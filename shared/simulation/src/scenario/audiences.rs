@@ -162,11 +162,11 @@ impl Audiences {
         Self { sendings: sendings.collect(), members, ..Self::default() }
     }
 
-    /// Members get the tag and lose it, so many seconds long from the first message on.
-    pub(super) fn come_and_go(&mut self, rng: &mut StdRng, secs: u64) {
+    /// One in so many members gets the tag and loses it, so many seconds long from the first message on.
+    pub(super) fn come_and_go(&mut self, rng: &mut StdRng, secs: u64, one_in: usize) {
         let Some(at) = self.sendings.iter().map(|it| it.at).min() else { return };
         for n in 0..secs * 2 {
-            let number = rng.random_range(0..self.members.len());
+            let number = one_in * rng.random_range(0..self.members.len().div_ceil(one_in));
             let change = if rng.random() { Change::Leaves(number) } else { Change::Joins(number) };
             self.changes.push((at + Duration::from_millis(rng.random_range(0..500) + n * 500), change));
         }

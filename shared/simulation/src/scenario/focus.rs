@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 /// The share of scenarios that are about one situation.
-const SHARE: f64 = 0.16;
+const SHARE: f64 = 0.2;
 
 /// The situation that a scenario is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +18,8 @@ pub enum Focus {
     LastReceiveOfATag,
     /// Two workers walk a part of a tag, whose members come and go between their reads.
     Crossing,
+    /// A part of a tag is walked at a rate, while some of its messages cannot be sent.
+    Walking,
     /// Most places of a page leave it, because a limit makes them wait, and its worker dies meanwhile.
     Leaving,
     /// An origin is out that has few tenants and recipients, of which one has most of the messages.
@@ -28,6 +30,14 @@ pub enum Focus {
     DyingProbes,
     /// Buckets of many shards are released while some messages cannot be sent.
     Shards,
+    /// Nothing fails, and a deployment sets fewer shards than buckets were filled in.
+    FewerShards,
+    /// An origin's breaker is half open while nothing can be claimed, and acknowledgements get lost.
+    HalfOpen,
+    /// A few messages whose receivers ask for retries at once.
+    AtOnce,
+    /// Browsers subscribe again soon after their endpoints have turned gone.
+    Returning,
     /// A tenant's 429s lower a pace, while others use more than that.
     Paced,
     /// Webhooks' receivers that fail for days.
@@ -44,12 +54,15 @@ pub enum Focus {
 
 impl Focus {
     /// Some are drawn more often: what they need is rarer in them.
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 28] = [
         Self::LastReceive,
         Self::LastReceiveOfATag,
         Self::Crossing,
         Self::Crossing,
         Self::Crossing,
+        Self::Crossing,
+        Self::Crossing,
+        Self::Walking,
         Self::Leaving,
         Self::Leaving,
         Self::Voters,
@@ -58,6 +71,10 @@ impl Focus {
         Self::Bursts,
         Self::DyingProbes,
         Self::Shards,
+        Self::FewerShards,
+        Self::HalfOpen,
+        Self::AtOnce,
+        Self::Returning,
         Self::Paced,
         Self::Dead,
         Self::Refused,

@@ -10,7 +10,7 @@ use super::audiences::Audiences;
 use super::clock::Clock;
 use super::crowd::{self, Crowd};
 use super::drawing::{secs, source};
-use super::faults::Faults;
+use super::faults::{Faults, Outage};
 use super::focus::Focus;
 use super::hostile;
 use super::hours::Hours;
@@ -21,7 +21,7 @@ use super::pressure::InVain;
 use super::protection::Stream;
 use super::receivers::{Behaviour, Receiver};
 use super::seats;
-use super::storage::{Others, Storage};
+use super::storage::{Act, Others, Storage};
 use super::whole::Scenario;
 use crate::address::apart;
 
@@ -34,12 +34,17 @@ pub(super) fn scenario(focus: Focus, seed: u64) -> Scenario {
         Focus::LastReceive => last_receive(blank, rng),
         Focus::LastReceiveOfATag => last_receive_of_a_tag(blank, rng),
         Focus::Crossing => crossing(blank, rng),
+        Focus::Walking => walking(blank, rng),
         Focus::Leaving => leaving(blank, rng),
         Focus::Voters => voters(blank, rng),
         Focus::Bursts => bursts(blank, rng),
         Focus::DyingProbes => dying_probes(blank, rng),
         Focus::Shards => shards(blank, rng),
-        Focus::Paced => paced(blank, rng),
+        Focus::FewerShards => fewer_shards(blank, rng),
+        Focus::HalfOpen => half_open(blank, rng),
+        Focus::AtOnce => beside(hostile::asks_at_once(rng), 3, blank),
+        Focus::Returning => returning(blank, rng),
+        Focus::Paced => beside(hostile::slowed(rng), 6, blank),
         Focus::Dead => dead(blank, rng),
         Focus::Refused => refused(blank, rng),
         Focus::Hours => hours(blank, rng),
@@ -94,20 +99,30 @@ fn last_receive_of_a_tag(blank: Scenario, rng: &mut StdRng) -> Scenario {
 }
 
 fn crossing(blank: Scenario, rng: &mut StdRng) -> Scenario {
-    // Pages of one, which may lose it; or of four. A part rests for 16 or 13 seconds.
-    let (count, rate) =
-        if rng.random() { (rng.random_range(3..=6), "60/min") } else { (rng.random_range(12..=20), "5/s") };
-    let mut audiences = Audiences::few(rng, count, 3, Some(rate));
+    // Pages of one, which may lose it; or of four, of whom some stay and others move them. A part rests for 16 or 13 seconds.
+    let (count, rate, one_in) = if rng.random() {
+        (rng.random_range(3..=6), "60/min", 1)
+    } else {
+        (rng.random_range(12..=20), "5/s", 2)
+    };
+    let mut audiences = Audiences::few(rng, count, 6, Some(rate));
     for (at, sending) in (0..).step_by(60).zip(&mut audiences.sendings) {
         sending.at = Duration::from_secs(at);
     }
-    audiences.come_and_go(rng, 300);
+    audiences.come_and_go(rng, 480, one_in);
     audiences.by_the_page = rng.random_bool(0.3);
     let faults = Faults { death: 0.25, duplicate: 0.7, slow: 0.4, ..Faults::default() };
     let faults_end = Duration::from_secs(3_600);
     let mut scenario = Scenario { clocks: workers(6), faults, faults_end, audiences, ..blank };
     scenario.pressure.retries_twice = true;
     scenario
+}
+
+fn walking(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let count = rng.random_range(4..=8);
+    let audiences = Audiences::few(rng, count, 2, Some("60/min"));
+    let faults = Faults { refused: 0.1, ..Faults::default() };
+    Scenario { clocks: workers(2), faults, faults_end: Duration::from_secs(3_600), audiences, ..blank }
 }
 
 /// Once the limit is removed, whoever takes a page up can send to all that still stands on it.
@@ -223,10 +238,61 @@ fn shards(blank: Scenario, rng: &mut StdRng) -> Scenario {
     Scenario { clocks: workers(2), shards: 16, receivers, sendings, faults, faults_end, ..blank }
 }
 
-fn paced(blank: Scenario, rng: &mut StdRng) -> Scenario {
-    let hostile::Drawn { foe, stream, receivers, sendings, faults, faults_end } = hostile::slowed(rng);
+/// What was parked before the deployment lies in more shards than a new instance would make.
+fn fewer_shards(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let sendings = (0..30).map(|n| {
+        let at = secs(rng, 0, 300);
+        Sending { deliver_at: Some(secs(rng, 2_000, 4_000)), ..plain(n, at, n % 4) }
+    });
+    let sendings = sendings.collect();
+    let receivers = vec![Receiver::default(); 4];
+    let faults = Faults { cold_start: 0.5, ..Faults::default() };
+    let faults_end = Duration::from_secs(1_500);
+    let mut scenario =
+        Scenario { clocks: workers(2), shards: 16, receivers, sendings, faults, faults_end, ..blank };
+    scenario.pressure.resharded = Some((secs(rng, 400, 900), 1));
+    scenario
+}
+
+/// No probe can be claimed, so that the breaker stays half open.
+fn half_open(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let fails_from = secs(rng, 20, 40);
+    let fails_until = fails_from + secs(rng, 30, 60);
+    let from = fails_from + secs(rng, 15, 30);
+    let until = from + secs(rng, 1_800, 3_600);
+    let phases = vec![(fails_from, Behaviour::Answers(503)), (fails_until, Behaviour::Accepts)];
+    let receivers = vec![Receiver { is_webhook: false, phases }; 3];
+    let sendings = (0..120).map(|n| plain(n, secs(rng, 0, 120), n % 3)).collect();
+    let outages = vec![Outage { effects: &["claim", "record", "ledger.get"], from, until }];
+    let faults = Faults { ack_lost: 0.3, outages, ..Faults::default() };
+    Scenario { clocks: workers(3), receivers, sendings, faults, faults_end: until, ..blank }
+}
+
+/// Few enough that they are no wave, and cleanup is slow and dies over what it is told of them.
+fn returning(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let (mut receivers, mut sendings, mut storage) = (Vec::new(), Vec::new(), Storage::default());
+    for receiver in 0..5 {
+        let turns = secs(rng, 60, 1_800);
+        let returns = turns + secs(rng, 2, 60);
+        let phases = vec![(turns, Behaviour::Answers(410)), (returns, Behaviour::Accepts)];
+        receivers.push(Receiver { is_webhook: false, phases });
+        storage.acts.push((returns, Act::Subscribes { tenant: TENANT, receiver, is_new: true }));
+        for at in [turns, returns + secs(rng, 600, 1_200), returns + secs(rng, 5_400, 9_000)] {
+            sendings.push(plain(sendings.len(), at, receiver));
+        }
+    }
+    storage.is_watched = true;
+    storage.lasts = Duration::from_secs(12_000);
+    let faults = Faults { death: 0.5, dies_by: 8, slow: 0.4, ..Faults::default() };
+    let faults_end = Duration::from_secs(3_600);
+    Scenario { clocks: workers(3), receivers, sendings, faults, faults_end, storage, ..blank }
+}
+
+/// Others' messages beside those of a hostile tenant.
+fn beside(drawn: hostile::Drawn, count: usize, blank: Scenario) -> Scenario {
+    let hostile::Drawn { foe, stream, receivers, sendings, faults, faults_end } = drawn;
     let (foe, stream) = (Some(foe), Some(stream));
-    Scenario { clocks: workers(6), foe, stream, receivers, sendings, faults, faults_end, ..blank }
+    Scenario { clocks: workers(count), foe, stream, receivers, sendings, faults, faults_end, ..blank }
 }
 
 /// Retries come when the hours are over, and some messages live to see the next ones.

@@ -167,6 +167,46 @@ pub(super) fn slowed(rng: &mut StdRng) -> Drawn {
     Drawn { foe, stream, receivers, sendings, faults: Faults::default(), faults_end }
 }
 
+/// A few messages to an address that asks for retries at once, beside others that are well: too few for a breaker or a budget to be what limits
+/// them, and no subscription whose rate would.
+pub(super) fn asks_at_once(rng: &mut StdRng) -> Drawn {
+    let interval = Duration::from_millis(rng.random_range(100..=300));
+    let count: u32 = 300;
+    let until = interval * count;
+    let receivers = vec![Receiver::default(); 6];
+    let mut sendings = others_messages(rng, interval, count, receivers.len());
+    let phases = vec![(Duration::ZERO, Behaviour::Asks(*[429, 503].choose(rng).unwrap_or(&503), 0))];
+    let target = Target {
+        id: "f0".to_owned(),
+        host: "push.example".to_owned(),
+        receiver: Receiver { is_webhook: false, phases },
+        is_young: false,
+    };
+    let foe = Foe {
+        tenant: NAMES.choose(rng).copied().unwrap_or(NAMES[0]),
+        targets: vec![target],
+        stored: None,
+        is_calm: true,
+        others_are_well: true,
+        limit: None,
+    };
+    let from = until.mul_f64(rng.random_range(0.1..0.4));
+    sendings.extend((0..rng.random_range(1..=2)).map(|n| Sending {
+        at: from + secs(rng, 0, 5),
+        tenant: foe.tenant,
+        id: format!("f{n}"),
+        content: n + 1_000,
+        ttl: Some(120),
+        retry: Some(POLICIES[0].0),
+        by_address: true,
+        ..Sending::default()
+    }));
+    sendings.sort_by_key(|sending| sending.at);
+    let stream = Stream { until, is_calm: true, only_last_attempts: false };
+    let faults_end = until.max(Duration::from_secs(600));
+    Drawn { foe, stream, receivers, sendings, faults: Faults::default(), faults_end }
+}
+
 /// The receivers of the other tenants: of a push service and of webhooks.
 fn others(rng: &mut StdRng, until: Duration, are_well: bool) -> Vec<Receiver> {
     let fails = (until.mul_f64(rng.random_range(0.3..0.5)), until.mul_f64(rng.random_range(0.7..0.9)));
