@@ -162,7 +162,7 @@ impl Audiences {
         Self { sendings: sendings.collect(), members, ..Self::default() }
     }
 
-    /// One in so many members gets the tag and loses it, so many seconds long from the first message on.
+    /// Every `one_in`th member gains and loses the tag, at random moments of the first `secs` seconds after the first message.
     pub(super) fn come_and_go(&mut self, rng: &mut StdRng, secs: u64, one_in: usize) {
         let Some(at) = self.sendings.iter().map(|it| it.at).min() else { return };
         for n in 0..secs * 2 {

@@ -268,7 +268,7 @@ fn half_open(blank: Scenario, rng: &mut StdRng) -> Scenario {
     Scenario { clocks: workers(3), receivers, sendings, faults, faults_end: until, ..blank }
 }
 
-/// Few enough that they are no wave, and cleanup is slow and dies over what it is told of them.
+/// Too few endpoints for a wave. Cleanup is slow, and dies while it processes their references.
 fn returning(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let (mut receivers, mut sendings, mut storage) = (Vec::new(), Vec::new(), Storage::default());
     for receiver in 0..5 {

@@ -144,14 +144,13 @@ pub(super) fn some(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) ->
     Drawn { foe, stream, receivers, sendings, faults, faults_end }
 }
 
-/// A tenant whose endpoints answer 429, beside others that send more a second than a pace that its 429s lower.
-pub(super) fn slowed(rng: &mut StdRng) -> Drawn {
-    let interval = Duration::from_millis(rng.random_range(20..=40));
-    let count: u32 = 900;
+/// Nothing fails, and the tenant has no receivers yet. The others send one message in each interval, of so many milliseconds.
+fn calm(rng: &mut StdRng, interval_ms: std::ops::RangeInclusive<u64>, count: u32) -> Drawn {
+    let interval = Duration::from_millis(rng.random_range(interval_ms));
     let until = interval * count;
     let receivers = vec![Receiver::default(); 6];
-    let mut sendings = others_messages(rng, interval, count, receivers.len());
-    let mut foe = Foe {
+    let sendings = others_messages(rng, interval, count, receivers.len());
+    let foe = Foe {
         tenant: NAMES.choose(rng).copied().unwrap_or(NAMES[0]),
         targets: Vec::new(),
         stored: None,
@@ -159,41 +158,36 @@ pub(super) fn slowed(rng: &mut StdRng) -> Drawn {
         others_are_well: true,
         limit: None,
     };
-    let from = until.mul_f64(rng.random_range(0.1..0.4));
-    foe.floods(rng, Kind::Slows, &receivers, (from, until), &mut sendings);
-    sendings.sort_by_key(|sending| sending.at);
     let stream = Stream { until, is_calm: true, only_last_attempts: false };
-    let faults_end = Duration::from_secs(600);
+    let faults_end = until.max(Duration::from_secs(600));
     Drawn { foe, stream, receivers, sendings, faults: Faults::default(), faults_end }
 }
 
-/// A few messages to an address that asks for retries at once, beside others that are well: too few for a breaker or a budget to be what limits
-/// them, and no subscription whose rate would.
+/// A tenant whose endpoints answer 429, beside others that send more a second than a pace that its 429s lower.
+pub(super) fn slowed(rng: &mut StdRng) -> Drawn {
+    let mut drawn = calm(rng, 20..=40, 900);
+    let until = drawn.stream.until;
+    let from = until.mul_f64(rng.random_range(0.1..0.4));
+    drawn.foe.floods(rng, Kind::Slows, &drawn.receivers, (from, until), &mut drawn.sendings);
+    drawn.sendings.sort_by_key(|sending| sending.at);
+    drawn
+}
+
+/// A few messages to an address that requests immediate retries, beside others that are well. They are too few to open a breaker or to use up
+/// a budget, and an address has no subscription whose rate would limit them.
 pub(super) fn asks_at_once(rng: &mut StdRng) -> Drawn {
-    let interval = Duration::from_millis(rng.random_range(100..=300));
-    let count: u32 = 300;
-    let until = interval * count;
-    let receivers = vec![Receiver::default(); 6];
-    let mut sendings = others_messages(rng, interval, count, receivers.len());
+    let mut drawn = calm(rng, 100..=300, 300);
     let phases = vec![(Duration::ZERO, Behaviour::Asks(*[429, 503].choose(rng).unwrap_or(&503), 0))];
-    let target = Target {
+    drawn.foe.targets.push(Target {
         id: "f0".to_owned(),
         host: "push.example".to_owned(),
         receiver: Receiver { is_webhook: false, phases },
         is_young: false,
-    };
-    let foe = Foe {
-        tenant: NAMES.choose(rng).copied().unwrap_or(NAMES[0]),
-        targets: vec![target],
-        stored: None,
-        is_calm: true,
-        others_are_well: true,
-        limit: None,
-    };
-    let from = until.mul_f64(rng.random_range(0.1..0.4));
-    sendings.extend((0..rng.random_range(1..=2)).map(|n| Sending {
+    });
+    let from = drawn.stream.until.mul_f64(rng.random_range(0.1..0.4));
+    drawn.sendings.extend((0..rng.random_range(1..=2)).map(|n| Sending {
         at: from + secs(rng, 0, 5),
-        tenant: foe.tenant,
+        tenant: drawn.foe.tenant,
         id: format!("f{n}"),
         content: n + 1_000,
         ttl: Some(120),
@@ -201,10 +195,8 @@ pub(super) fn asks_at_once(rng: &mut StdRng) -> Drawn {
         by_address: true,
         ..Sending::default()
     }));
-    sendings.sort_by_key(|sending| sending.at);
-    let stream = Stream { until, is_calm: true, only_last_attempts: false };
-    let faults_end = until.max(Duration::from_secs(600));
-    Drawn { foe, stream, receivers, sendings, faults: Faults::default(), faults_end }
+    drawn.sendings.sort_by_key(|sending| sending.at);
+    drawn
 }
 
 /// The receivers of the other tenants: of a push service and of webhooks.
