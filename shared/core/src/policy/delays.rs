@@ -89,7 +89,7 @@ impl WaitFactor {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Jitter {
-    /// Anywhere from zero to the nominal delay: the widest spread.
+    /// Anywhere from zero to the nominal delay, before the last retry from its half: the widest spread.
     Full,
     /// From half of the nominal delay to all of it: keeps a minimum distance.
     Equal,

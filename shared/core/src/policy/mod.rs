@@ -71,6 +71,8 @@ impl Policy {
     /// The delays of retry `retry` (from 1) of a message of this TTL, without a Retry-After; `None` if the policy has no such retry.
     /// The share of the TTL limits the range rather than the delay that is drawn: otherwise all that are drawn above the limit would
     /// come back together.
+    /// The last retry comes no sooner than after half of its nominal delay, with full jitter too: a message that drew short delays only would
+    /// have used up its attempts in the seconds until workers know of an outage.
     pub fn delay_range(&self, retry: u32, ttl: Ttl) -> Option<DelayRange> {
         let retries = self.retries.as_ref().filter(|retries| (1..=retries.max_retries).contains(&retry))?;
         let range = retries.range(retry);
@@ -78,7 +80,10 @@ impl Policy {
             Some(fraction) => range.below(delays::scaled(ttl.duration(), fraction)),
             None => range,
         };
-        Some(range.above(least_delay(retry).min(ttl.duration() / 2)))
+        let least = least_delay(retry).min(ttl.duration() / 2);
+        let is_last = retry == retries.max_retries;
+        let half = if is_last { retries.backoff.nominal(retry).min(range.max) / 2 } else { Duration::ZERO };
+        Some(range.above(least.max(half)))
     }
 
     pub fn is_last(&self, attempt: Attempt) -> bool {

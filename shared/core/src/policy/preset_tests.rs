@@ -53,10 +53,30 @@ fn every_preset_has_its_ranges_of_delays() {
 
 #[test]
 fn delays_for_codes_stay_below_half_of_their_ttl() {
-    let range = preset("otp").delay_range(3, Ttl::from_secs(6)).expect("the third retry");
-    assert_eq!((range.min, range.max), (least_delay(3), Duration::from_secs(3)));
-    let range = preset("otp").delay_range(3, Ttl::from_secs(0)).expect("the third retry");
-    assert_eq!((range.min, range.max), (Duration::ZERO, Duration::ZERO));
+    for (retry, ttl, expected) in [
+        (2, 6, (least_delay(2), Duration::from_secs(3))),
+        (3, 6, (Duration::from_millis(1_500), Duration::from_secs(3))),
+        (3, 0, (Duration::ZERO, Duration::ZERO)),
+    ] {
+        let range = preset("otp").delay_range(retry, Ttl::from_secs(ttl)).expect("the retry");
+        assert_eq!((range.min, range.max), expected, "retry {retry}, TTL {ttl}");
+    }
+}
+
+#[test]
+fn the_last_retry_comes_no_sooner_than_after_half_of_its_delay() {
+    for (name, retry, expected) in [
+        ("web-push", 4, (0.4, 16.0)),
+        ("web-push", 5, (16.0, 32.0)),
+        ("campaign", 5, (0.5, 32.0)),
+        ("campaign", 7, (60.0, 120.0)),
+        ("additive", 5, (64.0, 83.2)),
+        ("schedule-aggressive", 3, (300.0, 330.0)),
+    ] {
+        let range = preset(name).delay_range(retry, Ttl::from_secs(86_400)).expect("the retry");
+        let found = (range.min.as_secs_f64(), range.max.as_secs_f64());
+        assert_eq!(found, expected, "{name}, retry {retry}");
+    }
 }
 
 #[test]
