@@ -4,7 +4,7 @@
 //! once more for it, and a variable of the environment chooses the body. What is in no such function is built by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,6 +30,8 @@ pub struct Nursery {
     folder: PathBuf,
     /// Where cargo builds the workspace: what does not change is not built again.
     target: PathBuf,
+    /// Held as long as this is used: another search would plant its mutants in the same copy.
+    _lock: File,
 }
 
 /// What became of a mutant.
@@ -63,14 +65,20 @@ impl Planted {
 }
 
 impl Nursery {
-    /// Copies the sources to `target/mutants`.
+    /// Copies the sources to `target/mutants`, after the end of any other search there: `waits` is told that there is one.
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn new(root: &Path) -> io::Result<Self> {
+    pub fn new(root: &Path, waits: impl FnOnce()) -> io::Result<Self> {
         let own = std::env::current_exe()?;
         let target = own.ancestors().nth(2).map_or_else(|| root.join("target"), Path::to_owned);
         let folder = target.join("mutants");
+        fs::create_dir_all(&folder)?;
+        let lock = File::create(folder.join("lock"))?;
+        if lock.try_lock().is_err() {
+            waits();
+            lock.lock()?;
+        }
         for name in CRATES {
             let copy = folder.join(name);
             copy_all(&root.join(name), &copy)?;
@@ -89,7 +97,7 @@ impl Nursery {
         let members = CRATES.map(|name| format!("\"{name}\"")).join(", ");
         write(&folder.join("Cargo.toml"), &format!("{before}members = [{members}]{after}"))?;
         fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-        let nursery = Self { root: root.to_owned(), folder, target };
+        let nursery = Self { root: root.to_owned(), folder, target, _lock: lock };
         nursery.with_a_choice()?;
         Ok(nursery)
     }
