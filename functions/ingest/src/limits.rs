@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::RngExt;
-use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Part, Request, TokenBucket};
+use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, HttpApi, Protection, Randomness, Telemetry};
@@ -96,13 +96,11 @@ impl Limits {
             (Caller::Sender(_), None) => return Ok(()),
             (Caller::Sender(id), Some(rate)) => (id, rate.per_second()),
         };
-        if self.is_admitted(&caller, units, per_second, now) {
-            return Ok(());
-        }
-        let part = Part::of(per_second, env.randomness().rng().random());
-        let key = format!("{}#{}", TokenBucket::ApiKey(id.clone()).key(), part.number);
-        let slots = self.slots_to_lease(&caller, units, part, now);
-        let request = Request::new(key, slots, part.per_second, Some(now.plus(AHEAD)), now);
+        let Some((n, slots)) = self.slots_to_lease(&caller, units, per_second, now) else { return Ok(()) };
+        let part: u32 = env.randomness().rng().random_range(0..n);
+        let key = format!("{}#{part}", TokenBucket::ApiKey(id.clone()).key());
+        let of_a_part = per_second / f64::from(n);
+        let request = Request::new(key, slots, of_a_part, Some(now.plus(AHEAD)), now);
         match env.protection().lease(request.clone()).await {
             Ok(Answer::Leased { begin }) => self.use_block(&caller, &request, begin, units, now),
             Ok(Answer::Empty { free_from }) => {
@@ -137,30 +135,31 @@ impl Limits {
         Ok(())
     }
 
-    /// Whether requests are admitted without a lease.
-    fn is_admitted(&self, caller: &Caller, units: u32, per_second: f64, now: Timestamp) -> bool {
+    /// How many parts the sender's bucket has, and how many slots to lease from one; `None` if the request was admitted without a lease.
+    fn slots_to_lease(
+        &self,
+        caller: &Caller,
+        units: u32,
+        per_second: f64,
+        now: Timestamp,
+    ) -> Option<(u32, u32)> {
         let share = per_second * OWN_SHARE;
         if self.admit_locally(caller, units, share, share.max(1.0), now).is_ok() {
-            return true;
+            return None;
         }
         let mut callers = self.callers();
         let budget = Budget::of(&mut callers, caller, 0.0, now);
-        let Some(block) = budget.block.as_mut().filter(|block| block.left(now) >= units) else {
-            return false;
-        };
-        (0..units).for_each(|_| {
-            block.take(now);
-        });
-        true
-    }
-
-    fn slots_to_lease(&self, caller: &Caller, units: u32, part: Part, now: Timestamp) -> u32 {
-        let mut callers = self.callers();
-        let budget = Budget::of(&mut callers, caller, 0.0, now);
-        let longest = (part.per_second * LONGEST_BLOCK).clamp(1.0, 50.0) as u32;
+        if let Some(block) = budget.block.as_mut().filter(|block| block.left(now) >= units) {
+            (0..units).for_each(|_| {
+                block.take(now);
+            });
+            return None;
+        }
+        let n = parts(per_second);
+        let longest = (per_second / f64::from(n) * LONGEST_BLOCK).clamp(1.0, 50.0) as u32;
         let slots = budget.next.min(longest).max(units);
         budget.next = budget.next.saturating_mul(2).min(longest).max(1);
-        slots
+        Some((n, slots))
     }
 
     fn use_block(&self, caller: &Caller, request: &Request, begin: Timestamp, units: u32, now: Timestamp) {

@@ -14,15 +14,8 @@ pub const AHEAD: Duration = Duration::from_secs(1);
 /// How long after its last slot a block is void.
 pub const KEPT: Duration = Duration::from_secs(2);
 
-/// A bucket of more slots a second is divided into parts, to limit the writes to each item. All but the last have so many …
+/// A bucket of more slots a second than this is divided into parts, to limit the writes to each item.
 const SLOTS_OF_A_PART: f64 = 500.0;
-
-/// … and the last has more than this share of that. A smaller rest is its neighbour's: a slot of it would take so long that the part
-/// stayed taken while the bucket grew.
-const LEAST_OF_THE_LAST: f64 = 0.1;
-
-/// The most parts, of which each has more slots then.
-const MOST_PARTS: f64 = 64.0;
 
 /// What a bucket is for. Its text is its key in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -80,30 +73,8 @@ impl TokenBucket {
     }
 }
 
-/// The part of a bucket that a worker takes slots of.
-///
-/// A bucket that grows gets its next part with few slots, and the others keep theirs, whichever rate a worker has read. Were all parts
-/// equal, one more would be a second's worth of slots that nobody has taken yet, beside those that the others have taken ahead.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Part {
-    pub number: u32,
-    /// Its slots a second.
-    pub per_second: f64,
-}
-
-impl Part {
-    /// That of a worker of this number, in a bucket of so many slots a second. Each part has workers in proportion to its slots, if
-    /// their numbers are random or follow one another.
-    pub fn of(per_second: f64, worker: u32) -> Self {
-        /// 2³² over the golden ratio: its multiples are spread evenly, however many they are.
-        const SPREAD: u32 = 2_654_435_769;
-        let of_each = (per_second / MOST_PARTS).max(SLOTS_OF_A_PART);
-        let last = ((per_second / of_each - LEAST_OF_THE_LAST).ceil() as u32).saturating_sub(1);
-        let place = f64::from(worker.wrapping_mul(SPREAD)) / (f64::from(u32::MAX) + 1.0);
-        let number = ((place * per_second / of_each) as u32).min(last);
-        let rest = per_second - f64::from(last) * of_each;
-        Self { number, per_second: if number == last { rest } else { of_each } }
-    }
+pub fn parts(per_second: f64) -> u32 {
+    (per_second / SLOTS_OF_A_PART).ceil().clamp(1.0, 64.0) as u32
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -178,8 +149,6 @@ impl Block {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -203,52 +172,7 @@ mod tests {
         let mut block = Block::of(&request, at(0));
         assert_eq!((block.take(at(3_999)), block.left(at(3_999))), (Some(at(0)), 1));
         assert_eq!(block.take(at(4_000)), None);
-    }
-
-    /// The slots a second of each part that these workers have.
-    fn parts(per_second: f64, workers: impl Iterator<Item = u32>) -> BTreeMap<u32, (f64, usize)> {
-        let mut parts = BTreeMap::new();
-        for worker in workers {
-            let Part { number, per_second } = Part::of(per_second, worker);
-            let (of_part, workers) = parts.entry(number).or_insert((per_second, 0));
-            assert_eq!(*of_part, per_second);
-            *workers += 1;
-        }
-        parts
-    }
-
-    #[test]
-    fn all_parts_but_the_last_have_the_same_slots_and_workers_in_proportion() {
-        for (per_second, expected) in [
-            (0.01, vec![0.01]),
-            (550.0, vec![550.0]),
-            (551.0, vec![500.0, 51.0]),
-            (1_000.0, vec![500.0, 500.0]),
-            (1_250.0, vec![500.0, 500.0, 250.0]),
-            (10_000.0, vec![500.0; 20]),
-            (64_000.0, vec![1_000.0; 64]),
-        ] {
-            let random = (0..100_000_u32).map(|n| n.wrapping_mul(0x9E37_0001).rotate_left(13) ^ n);
-            for of in [parts(per_second, 0..10_000), parts(per_second, random)] {
-                let found: Vec<f64> = of.values().map(|(of_part, _)| *of_part).collect();
-                assert_eq!(found, expected);
-                let all = of.values().map(|(_, workers)| workers).sum::<usize>() as f64;
-                for (of_part, workers) in of.values() {
-                    let share = *workers as f64 / all * per_second / of_part;
-                    assert!((0.85..1.15).contains(&share), "{share} of {of_part} of {per_second}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_bucket_that_grows_past_a_part_takes_nothing_from_the_others() {
-        let before = parts(990.0, 0..200);
-        let after = parts(1_060.0, 0..200);
-        let of =
-            |parts: &BTreeMap<u32, (f64, usize)>, number| parts.get(&number).map(|(of_part, _)| *of_part);
-        assert_eq!((of(&before, 0), of(&before, 1), of(&before, 2)), (Some(500.0), Some(490.0), None));
-        assert_eq!((of(&after, 0), of(&after, 1), of(&after, 2)), (Some(500.0), Some(500.0), Some(60.0)));
+        assert_eq!([0.01, 500.0, 501.0, 10_000.0].map(parts), [1, 1, 2, 20]);
     }
 
     proptest! {

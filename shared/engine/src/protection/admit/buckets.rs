@@ -12,7 +12,7 @@ use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::pace::{Pace, SLOWEST};
-use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Part, Request, TokenBucket};
+use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
 use redial_core::protection::{Circuit, OriginState};
 use redial_core::protection::{Rank, wake};
 use redial_core::rate::Rate;
@@ -256,9 +256,9 @@ impl<P: Protection> Round<'_, P> {
     /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
     async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
         let key = self.part(bucket, slots);
-        let Part { per_second, .. } = Part::of(slots.per_second, self.guard.number);
+        let per_second = slots.per_second / f64::from(parts(slots.per_second));
         let grows = match slots.soon {
-            Some(Soon::Pace(pace)) => pace.out_for().is_some() || per_second < slots.per_second,
+            Some(Soon::Pace(pace)) => pace.out_for().is_some() || parts(slots.per_second) > 1,
             Some(Soon::Same(_)) | None => false,
         };
         let request = {
@@ -418,7 +418,7 @@ impl<P: Protection> Round<'_, P> {
     /// The key of the part of a bucket that this worker takes slots of. A limit that an operator changes is another
     /// bucket: no message waits for slots of a rate that no longer holds.
     fn part(&self, bucket: &TokenBucket, slots: Slots) -> String {
-        let Part { number: part, .. } = Part::of(slots.per_second, self.guard.number);
+        let part = self.guard.number % parts(slots.per_second);
         match slots.soon {
             Some(_) => format!("{}#{part}", bucket.key()),
             None => format!("{}#{}#{part}", bucket.key(), slots.per_second),
