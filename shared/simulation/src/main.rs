@@ -177,9 +177,9 @@ fn plant(seeds: u64, only: &[String]) -> bool {
 /// Searches for each of these, and prints what became of it. Returns how many were found.
 fn search_all(root: &Path, chosen: &[&'static Mutant], seeds: u64) -> io::Result<usize> {
     let begun = Instant::now();
-    let waits =
+    let on_wait =
         || eprintln!("waiting for the end of another search for planted defects, which uses the same folder");
-    let nursery = Nursery::new(root, waits)?;
+    let nursery = Nursery::new(root, on_wait)?;
     eprintln!("building {} planted defects", chosen.len());
     let planted = nursery.plant(chosen)?;
     eprintln!("built {} together in {:.0} s", planted.together.len(), begun.elapsed().as_secs_f64());

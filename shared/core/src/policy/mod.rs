@@ -81,9 +81,11 @@ impl Policy {
             None => range,
         };
         let least = least_delay(retry).min(ttl.duration() / 2);
-        let is_last = retry == retries.max_retries;
-        let half = if is_last { retries.backoff.nominal(retry).min(range.max) / 2 } else { Duration::ZERO };
-        Some(range.above(least.max(half)))
+        if self.is_last(Attempt(retry)) {
+            let half = retries.backoff.nominal(retry).min(range.max) / 2;
+            return Some(range.above(least.max(half)));
+        }
+        Some(range.above(least))
     }
 
     pub fn is_last(&self, attempt: Attempt) -> bool {

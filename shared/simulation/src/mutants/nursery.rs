@@ -65,18 +65,18 @@ impl Planted {
 }
 
 impl Nursery {
-    /// Copies the sources to `target/mutants`, after the end of any other search there: `waits` is told that there is one.
+    /// Copies the sources to `target/mutants`. If another search uses that folder, it calls `on_wait` and waits for the end of that search.
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn new(root: &Path, waits: impl FnOnce()) -> io::Result<Self> {
+    pub fn new(root: &Path, on_wait: impl FnOnce()) -> io::Result<Self> {
         let own = std::env::current_exe()?;
         let target = own.ancestors().nth(2).map_or_else(|| root.join("target"), Path::to_owned);
         let folder = target.join("mutants");
         fs::create_dir_all(&folder)?;
         let lock = File::create(folder.join("lock"))?;
         if lock.try_lock().is_err() {
-            waits();
+            on_wait();
             lock.lock()?;
         }
         for name in CRATES {
