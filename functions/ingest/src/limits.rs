@@ -13,7 +13,8 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::RngExt;
-use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
+use redial_core::protection::parts::parts;
+use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, HttpApi, Protection, Randomness, Telemetry};

@@ -2,7 +2,7 @@
 //!
 //! A block of a bucket in use costs one write, whose condition is that slots are free soon enough; any number of workers can make it at
 //! the same time without failing each other. A block of an idle bucket costs three calls: that write fails, a read shows why, and a
-//! second write starts the bucket at `now`. The time from which slots are free never goes back, so a start that fails has been overtaken
+//! second write starts the bucket. The time from which slots are free never goes back, so a start that fails has been overtaken
 //! by another worker's, and then the first write succeeds, or no slot is free soon enough.
 
 use std::time::Duration;
@@ -34,8 +34,8 @@ impl DynamoProtection {
             let is_idle = free_from.is_none_or(|at| at < request.now);
             match answer {
                 Answer::Empty { .. } => return Ok(answer),
-                Answer::Leased { .. } if is_idle => {
-                    if self.restart(&key, request).await? {
+                Answer::Leased { begin } if is_idle => {
+                    if self.restart(&key, request, begin).await? {
                         return Ok(answer);
                     }
                 }
@@ -68,9 +68,9 @@ impl DynamoProtection {
         Ok(Some(free_from.minus(request.span)))
     }
 
-    /// Takes a block that begins now, if all earlier blocks are over.
-    async fn restart(&self, key: &Item, request: &Request) -> Result<bool, PortError> {
-        let free_from = request.now.plus(request.span);
+    /// Takes a block that begins then, if all earlier blocks are over.
+    async fn restart(&self, key: &Item, request: &Request, begin: Timestamp) -> Result<bool, PortError> {
+        let free_from = begin.plus(request.span);
         let values = [
             (":free_from", ms(free_from)),
             (":expires_at", expiry(free_from.plus(KEPT))),

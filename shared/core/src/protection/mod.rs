@@ -20,6 +20,7 @@ pub mod hanging;
 pub mod line;
 pub mod origin;
 pub mod pace;
+pub mod parts;
 pub mod patience;
 pub mod peers;
 pub mod seats;

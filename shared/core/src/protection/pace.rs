@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::breaker::RAMP;
 use super::count::Count;
+use super::parts::Parts;
 use crate::time::Timestamp;
 
 /// No pace is lower, in attempts a second.
@@ -66,6 +67,9 @@ pub struct Pace {
     at_its_limit: bool,
     at: Timestamp,
     since: Timestamp,
+    /// Of its bucket.
+    #[serde(skip_serializing_if = "Parts::is_one", default)]
+    parts: Parts,
     /// How long the outage was that it follows, in seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     out_for: Option<u64>,
@@ -90,9 +94,22 @@ impl Pace {
 
     pub fn ramp(&mut self, out_for: Duration, now: Timestamp) {
         let low = self.took.map_or(SLOWEST, |took| took * 0.1);
-        self.limit = Some(low.max(SLOWEST));
+        self.limit_to(low.max(SLOWEST), now);
         self.out_for = Some(out_for.as_secs());
         (self.at, self.since) = (now, now);
+    }
+
+    fn limit_to(&mut self, limit: f64, now: Timestamp) {
+        match self.limit {
+            Some(_) => self.parts.suit(limit, now),
+            None => self.parts = Parts::new(limit),
+        }
+        self.limit = Some(limit);
+    }
+
+    /// How many parts its bucket has.
+    pub fn parts(&self, now: Timestamp) -> u32 {
+        self.parts.number(now)
     }
 
     /// How long the outage was that it follows, if it does.
@@ -142,7 +159,7 @@ impl Pace {
                 if self.limit.is_none() {
                     self.since = now;
                 }
-                self.limit = Some((from * DECREASE).max(SLOWEST));
+                self.limit_to((from * DECREASE).max(SLOWEST), now);
                 // Reports are bunched: what a second seems to have taken above the pace is another second's.
                 self.took = Some(from.max(SLOWEST));
                 self.at_its_limit = true;
@@ -171,10 +188,10 @@ impl Pace {
         let settled = now.since(self.since) >= settles_within && self.took.is_none_or(|took| grown >= took);
         let ample = if self.out_for.is_some() { asked } else { asked * AMPLE };
         // While messages are held back, the number of those that wait is unknown.
-        self.limit = (!settled || lately.held > 0 || grown < ample).then_some(grown);
-        self.at_its_limit &= self.limit.is_some();
-        if self.limit.is_none() {
-            self.out_for = None;
+        if !settled || lately.held > 0 || grown < ample {
+            self.limit_to(grown, now);
+        } else {
+            (self.limit, self.at_its_limit, self.out_for) = (None, false, None);
         }
         self.at = now;
     }
@@ -282,6 +299,11 @@ mod tests {
         assert_eq!(serde_json::to_string(&pace).expect("JSON"), earlier);
         pace.learn(counted(380, 20, 0), SECOND, 0.0, at(6));
         assert!(limit(&pace) < 360, "{pace:?}");
+        let high = earlier.replace("360.0", "1600.0");
+        let mut pace: Pace = serde_json::from_str(&high).expect("a pace");
+        pace.learn(counted(1600, 0, 0), SECOND, 0.0, at(6));
+        let known: Pace = serde_json::from_str(&serde_json::to_string(&pace).expect("JSON")).expect("a pace");
+        assert_eq!([9, 10].map(|second| known.parts(at(second))), [1, 4], "{pace:?}");
     }
 
     #[test]

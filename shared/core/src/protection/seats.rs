@@ -57,7 +57,7 @@ impl Window {
         let begin = self.begin();
         let key = TokenBucket::Seats(tenant.to_string(), self.0, most.get()).key();
         let latest = begin.plus(ms(most.get().saturating_sub(seats)));
-        Request { key, slots: seats, span: ms(seats), latest: Some(latest), now: begin }
+        Request { key, slots: seats, span: ms(seats), latest: Some(latest), now: begin, first: begin }
     }
 
     /// How many seats are left where they are free from then.

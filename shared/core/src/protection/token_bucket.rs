@@ -14,9 +14,6 @@ pub const AHEAD: Duration = Duration::from_secs(1);
 /// How long after its last slot a block is void.
 pub const KEPT: Duration = Duration::from_secs(2);
 
-/// A bucket of more slots a second than this is divided into parts, to limit the writes to each item.
-const SLOTS_OF_A_PART: f64 = 500.0;
-
 /// What a bucket is for. Its text is its key in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum TokenBucket {
@@ -73,10 +70,6 @@ impl TokenBucket {
     }
 }
 
-pub fn parts(per_second: f64) -> u32 {
-    (per_second / SLOTS_OF_A_PART).ceil().clamp(1.0, 64.0) as u32
-}
-
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
     pub key: String,
@@ -86,18 +79,28 @@ pub struct Request {
     /// The latest moment of the first slot; none: any.
     pub latest: Option<Timestamp>,
     pub now: Timestamp,
+    /// Where a bucket's first block begins, also after it lay idle for [`AHEAD`].
+    pub first: Timestamp,
 }
 
 impl Request {
     /// For so many slots of a part that has so many a second.
     pub fn new(key: String, slots: u32, per_second: f64, latest: Option<Timestamp>, now: Timestamp) -> Self {
         let ms = (f64::from(slots) * 1000.0 / per_second).ceil().clamp(1.0, 1e12);
-        Self { key, slots, span: Duration::from_millis(ms as u64), latest, now }
+        Self { key, slots, span: Duration::from_millis(ms as u64), latest, now, first: now }
+    }
+
+    /// For a part of a bucket that gets more of them while it grows, and loses them again. One that was not in use begins behind all slots
+    /// that can have been leased of the other parts: those were as many as the whole bucket has.
+    #[must_use]
+    pub fn of_growing(self) -> Self {
+        Self { first: self.now.plus(AHEAD), ..self }
     }
 
     /// The answer if slots are free from `free_from`. A store's conditional write decides the same.
     pub fn judge(&self, free_from: Option<Timestamp>) -> Answer {
-        let begin = free_from.map_or(self.now, |at| at.max(self.now));
+        let in_use = free_from.filter(|at| *at >= self.now.minus(AHEAD));
+        let begin = in_use.map_or(self.first, |at| at.max(self.now));
         match self.latest {
             Some(latest) if begin > latest => Answer::Empty { free_from: begin },
             Some(_) | None => Answer::Leased { begin },
@@ -168,11 +171,20 @@ mod tests {
         ] {
             assert_eq!(request.judge(free_from), answer);
         }
+        let growing = request.of_growing();
+        for (free_from, begin) in [
+            (None, at(60_000)),
+            // Not in use for a second.
+            (Some(at(57_999)), at(60_000)),
+            (Some(at(58_000)), at(59_000)),
+            (Some(at(59_001)), at(59_001)),
+        ] {
+            assert_eq!(growing.judge(free_from), Answer::Leased { begin }, "{free_from:?}");
+        }
         let request = Request::new("k".to_owned(), 2, 1.0, None, at(0));
         let mut block = Block::of(&request, at(0));
         assert_eq!((block.take(at(3_999)), block.left(at(3_999))), (Some(at(0)), 1));
         assert_eq!(block.take(at(4_000)), None);
-        assert_eq!([0.01, 500.0, 501.0, 10_000.0].map(parts), [1, 1, 2, 20]);
     }
 
     proptest! {

@@ -7,14 +7,16 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use redial_core::ledger::State;
 use redial_core::metric::Metric;
-use redial_core::protection::{Count, Phase, Place, Rank, Whose};
+use redial_core::protection::token_bucket::AHEAD;
+use redial_core::protection::{Count, OriginState, Phase, Place, Rank, Whose};
 use redial_core::rate::Rate;
 use redial_core::reason::Reason;
 use redial_core::time::{Timestamp, Ttl};
-use redial_engine::ports::{Clock, Limited};
+use redial_engine::ports::{Clock, Limited, StoredOrigin};
 use redial_engine::protection::{Admission, Ask, EndpointLimit, Guard, ProbeOf, Seen, Settings};
 use redial_memory::senders::answered;
 use redial_memory::{Death, Memory, PortErrorKind};
+use serde_json::json;
 
 use crate::harness::{Harness, Whom, origin, tenant};
 use crate::scenarios::retry_after;
@@ -254,6 +256,39 @@ fn two_workers_use_a_limit_up_and_exceed_it_by_one_block_each_at_most() {
 fn a_worker_that_dies_loses_its_block_and_nothing_else() {
     let after = admitted_under_a_limit(Some(30)).into_iter().filter(|at| *at >= 31_000).count();
     assert!(after >= 29 * 50 * 95 / 100, "{after} in the last 29 s");
+}
+
+#[test]
+fn workers_take_slots_of_as_many_parts_of_a_bucket_whenever_they_read_of_a_pace() {
+    let memory = Memory::at(Timestamp::from_secs(1_800_000_000));
+    let now = memory.now();
+    let pace = json!({
+        "limit": 1_100.0, "took": 1_000.0, "at": now, "since": now,
+        "parts": {"before": 2, "number": 3, "from": now.plus(Duration::from_secs(4))},
+    });
+    let mut state = OriginState::default();
+    state.pace = serde_json::from_value(pace).expect("a pace");
+    state.looked_at = now;
+    memory.state().origins.insert(origin(PUSH_SERVICE), StoredOrigin { state, version: 1 });
+    let mut rng = StdRng::seed_from_u64(1);
+    for (pause, parts) in [(0, vec!["#0", "#1"]), (3_900, vec!["#0", "#1"]), (100, vec!["#0", "#1", "#2"])] {
+        memory.pass(Duration::from_millis(pause));
+        memory.state().slots.clear();
+        for worker in [0, 1, 2].map(|number| Worker::on(&memory, number)) {
+            let now = memory.now();
+            let asks = [ask(now)];
+            let admit = worker.guard.admit(&memory, &asks, now, &mut rng);
+            admit.now_or_never().expect("the store answers at once");
+        }
+        let slots = memory.state().slots.clone();
+        let (taken, free_from): (Vec<&str>, Vec<Timestamp>) =
+            slots.iter().filter_map(|(key, at)| Some((key.strip_prefix("origin#")?, *at))).unzip();
+        let expected: Vec<String> = parts.iter().map(|part| format!("{PUSH_SERVICE}{part}")).collect();
+        assert_eq!(taken, expected, "{pause}");
+        // A part that was not in use begins behind what was taken ahead of the others.
+        let ahead = memory.now().plus(AHEAD);
+        assert!(free_from.iter().all(|at| *at > ahead), "{pause}");
+    }
 }
 
 /// What a worker has seen: so many attempts, of which so many failed.

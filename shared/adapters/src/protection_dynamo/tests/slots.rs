@@ -21,6 +21,10 @@ fn unlimited(slots: u32, now: Timestamp) -> Request {
     Request { latest: None, ..asking(slots, now) }
 }
 
+fn of_growing(slots: u32, now: Timestamp) -> Request {
+    asking(slots, now).of_growing()
+}
+
 impl Harness {
     fn free_from(&self) -> Option<Timestamp> {
         let item = self.table.item(BUCKET, "slots")?;
@@ -90,8 +94,10 @@ async fn every_lease_is_as_the_request_judges() {
     let mut rng = StdRng::seed_from_u64(7);
     let (mut now, mut free_from) = (at(0), None);
     for round in 0..300 {
-        now = now.plus(Duration::from_millis(rng.random_range(0..400)));
-        let ask = if rng.random_bool(0.1) { unlimited } else { asking };
+        // Sometimes long enough for the bucket to be idle.
+        let pause = if rng.random_bool(0.1) { 3_000 } else { 400 };
+        now = now.plus(Duration::from_millis(rng.random_range(0..pause)));
+        let ask = [unlimited as fn(_, _) -> _, of_growing, asking, asking][rng.random_range(0..4)];
         let request = ask(rng.random_range(1..60), now);
         let judged = request.judge(free_from);
         assert_eq!(harness.worker.lease(request.clone()).await, Ok(judged), "{round}: {request:?}");
@@ -105,7 +111,7 @@ async fn every_lease_is_as_the_request_judges() {
 /// With differing clocks, of a bucket that is idle for all, some or none of the requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_blocks_never_overlap_and_leave_no_gaps() {
-    for (round, ask) in [(0, asking as fn(_, _) -> _), (1, unlimited), (2, asking)] {
+    for (round, ask) in [(0, asking as fn(_, _) -> _), (1, unlimited), (2, asking), (3, of_growing)] {
         let harness = Harness::new();
         if round == 2 {
             harness.frees_from(at(20));

@@ -12,7 +12,8 @@ use crate::ports::{Limited, PortError, Protection};
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::pace::{Pace, SLOWEST};
-use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket, parts};
+use redial_core::protection::parts::parts;
+use redial_core::protection::token_bucket::{AHEAD, Answer, Block, Request, TokenBucket};
 use redial_core::protection::{Circuit, OriginState};
 use redial_core::protection::{Rank, wake};
 use redial_core::rate::Rate;
@@ -93,6 +94,14 @@ impl Slots {
         follows_outage
             && ask.rank != Rank::First
             && matches!(bucket, TokenBucket::Origin(of) if of == ask.origin.as_str())
+    }
+
+    /// How many parts the bucket has.
+    fn parts(self, now: Timestamp) -> u32 {
+        match self.soon {
+            Some(Soon::Pace(pace)) => pace.parts(now),
+            Some(Soon::Same(_)) | None => parts(self.per_second),
+        }
     }
 
     /// As many as an operator has set.
@@ -256,9 +265,9 @@ impl<P: Protection> Round<'_, P> {
     /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
     async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
         let key = self.part(bucket, slots);
-        let per_second = slots.per_second / f64::from(parts(slots.per_second));
+        let per_second = slots.per_second / f64::from(slots.parts(self.now));
         let grows = match slots.soon {
-            Some(Soon::Pace(pace)) => pace.out_for().is_some() || parts(slots.per_second) > 1,
+            Some(Soon::Pace(pace)) => pace.out_for().is_some() || slots.parts(self.now) > 1,
             Some(Soon::Same(_)) | None => false,
         };
         let request = {
@@ -273,10 +282,8 @@ impl<P: Protection> Round<'_, P> {
             let at_once = lately.min((per_second / 10.0) as u32);
             // All slots of a block begin together, so it is no larger than what a second has.
             let slots = (wanted - left).max(at_once).min((per_second as u32).max(1));
-            // A pace that grows gets another part now and then: what the others have leased ahead is not to be had there at once, too.
-            let is_new_part = grows && held.block.is_none() && held.empties == 0;
-            let from = if is_new_part { self.now.plus(AHEAD) } else { self.now };
-            Request::new(key.clone(), slots, per_second, Some(self.now.plus(AHEAD)), from)
+            let request = Request::new(key.clone(), slots, per_second, Some(self.now.plus(AHEAD)), self.now);
+            if grows { request.of_growing() } else { request }
         };
         let answer = self.store.lease(request.clone()).await;
         let mut known = self.guard.known();
@@ -418,7 +425,7 @@ impl<P: Protection> Round<'_, P> {
     /// The key of the part of a bucket that this worker takes slots of. A limit that an operator changes is another
     /// bucket: no message waits for slots of a rate that no longer holds.
     fn part(&self, bucket: &TokenBucket, slots: Slots) -> String {
-        let part = self.guard.number % parts(slots.per_second);
+        let part = self.guard.number % slots.parts(self.now);
         match slots.soon {
             Some(_) => format!("{}#{part}", bucket.key()),
             None => format!("{}#{}#{part}", bucket.key(), slots.per_second),
