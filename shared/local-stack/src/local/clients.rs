@@ -24,11 +24,13 @@ pub fn sdk_config(endpoint: &str, key: &StackKey) -> SdkConfig {
         .build()
 }
 
-/// A client for plain HTTP on this machine: no proxy and no root certificates, neither of which it could use.
+/// A client for plain HTTP on this machine: no proxy and no root certificates, neither of which it could use. Each request has a connection of
+/// its own: between two of them files are packed, and an emulator that has closed an idle connection meanwhile answers nothing on it.
 pub(crate) fn http_client() -> Result<reqwest::Client, LocalError> {
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
+        .pool_max_idle_per_host(0)
         .tls_certs_only([])
         .build()
         .map_err(|error| LocalError::Call { call: "HTTP client", message: chain(&error) })
@@ -44,4 +46,38 @@ pub(super) fn signed_put(
     let signature =
         signature.map_err(|error| LocalError::Call { call: "PutObject", message: chain(&error) })?;
     Ok(signature.into_iter().fold(http.put(url), |put, (name, value)| put.header(name, value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Answers one request; what follows on the connection finds it closed.
+    async fn answer_one(mut connection: TcpStream) {
+        let mut request = [0; 4096];
+        connection.read(&mut request).await.expect("a request");
+        connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.expect("it is read");
+        let _none_or_another = connection.read(&mut request).await;
+    }
+
+    #[tokio::test]
+    async fn a_request_goes_out_on_no_connection_that_has_been_idle() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = tokio::spawn(async move {
+            for _ in 0..3 {
+                let (connection, _) = listener.accept().await.expect("a connection");
+                tokio::spawn(answer_one(connection));
+            }
+        });
+        let http = http_client().expect("a client");
+        for _ in 0..3 {
+            let answer = http.put(&url).body("an object").send().await.expect("an answer");
+            assert!(answer.bytes().await.expect("a body").is_empty());
+        }
+        server.await.expect("no panic");
+    }
 }
