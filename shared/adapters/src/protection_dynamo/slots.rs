@@ -68,7 +68,7 @@ impl DynamoProtection {
         Ok(Some(free_from.minus(request.span)))
     }
 
-    /// Takes a block that begins then, if all earlier blocks are over.
+    /// Takes a block from `begin` on, if all earlier blocks are over.
     async fn restart(&self, key: &Item, request: &Request, begin: Timestamp) -> Result<bool, PortError> {
         let free_from = begin.plus(request.span);
         let values = [

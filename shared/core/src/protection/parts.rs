@@ -45,7 +45,7 @@ impl Parts {
         (self.before, self.number) == (1, 1)
     }
 
-    /// Changes the number, for later, if so many slots a second need another.
+    /// Decides on another number, for later, if a bucket with this many slots a second needs one.
     pub fn suit(&mut self, per_second: f64, now: Timestamp) {
         let number = self.number.clamp(parts(per_second), parts(per_second / KEEPS));
         if number != self.number && now >= self.from {

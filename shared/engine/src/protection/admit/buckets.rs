@@ -265,9 +265,10 @@ impl<P: Protection> Round<'_, P> {
     /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
     async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
         let key = self.part(bucket, slots);
-        let per_second = slots.per_second / f64::from(slots.parts(self.now));
+        let parts = slots.parts(self.now);
+        let per_second = slots.per_second / f64::from(parts);
         let grows = match slots.soon {
-            Some(Soon::Pace(pace)) => pace.out_for().is_some() || slots.parts(self.now) > 1,
+            Some(Soon::Pace(pace)) => pace.out_for().is_some() || parts > 1,
             Some(Soon::Same(_)) | None => false,
         };
         let request = {
