@@ -7,7 +7,7 @@
 //! | `pk` | `ack#<tenant>#<id>` |
 //! |---|---|
 //! | `displayed_at`, `clicked_at`, `closed_at` | when it was acknowledged first |
-//! | `expires_at` | the end of the token, which nothing acknowledges after |
+//! | `expires_at` | the end of the last token, which nothing acknowledges after |
 //! | `erased_at` | its person was erased: nothing is acknowledged any more |
 //!
 //! No entry has such a key: an id contains no `#`.
@@ -53,6 +53,44 @@ impl DynamoAcks {
     }
 }
 
+impl DynamoAcks {
+    /// Of a recipient of a page. The item is kept until the last of its tokens ends: who sends a delivery again may give it more time.
+    async fn acknowledge_apart(
+        &self,
+        key: Item,
+        name: &str,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Acknowledged, PortError> {
+        let is_new = format!("attribute_not_exists(#{name}) AND attribute_not_exists(#{ERASED})");
+        let update = self
+            .table
+            .update(
+                key.clone(),
+                format!("SET #{name} = :now, expires_at = :end"),
+                [(":now", ms(now)), (":end", expiry(until))],
+            )
+            .condition_expression(format!(
+                "{is_new} AND (attribute_not_exists(expires_at) OR expires_at <= :end)"
+            ))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let Update::Refused(found) = self.table.send(update).await? else { return Ok(Acknowledged::First) };
+        let is_first = if found.contains_key(ERASED) {
+            false
+        } else if !found.contains_key(name) {
+            // One of its tokens ends later than this one.
+            self.table.update_if(key, &format!("SET #{name} = :now"), &is_new, [(":now", ms(now))]).await?
+        } else {
+            if found.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) < until) {
+                let end = [(":end", expiry(until))];
+                self.table.update_if(key, "SET expires_at = :end", "expires_at < :end", end).await?;
+            }
+            false
+        };
+        Ok(if is_first { Acknowledged::First } else { Acknowledged::Again })
+    }
+}
+
 /// Whether its token has not ended: DynamoDB deletes it late.
 fn is_kept(item: &Item, now: Timestamp) -> bool {
     item.number("expires_at").is_some_and(|at| now < Timestamp::from_secs(at))
@@ -68,11 +106,7 @@ impl Acks for DynamoAcks {
     ) -> Result<Acknowledged, PortError> {
         let name = attribute(event);
         if Position::of(key).is_some() {
-            let values = [(":now", ms(now)), (":end", expiry(until))];
-            let expression = format!("SET #{name} = :now, expires_at = :end");
-            let is_new = format!("attribute_not_exists(#{name}) AND attribute_not_exists(#{ERASED})");
-            let is_first = self.table.update_if(own_key(key), &expression, &is_new, values).await?;
-            return Ok(if is_first { Acknowledged::First } else { Acknowledged::Again });
+            return self.acknowledge_apart(own_key(key), name, until, now).await;
         }
         let key = item([("pk", s(key.to_string()))]);
         let update = self

@@ -41,6 +41,9 @@ const FIRST_BACKOFF_SECS: u64 = 5;
 
 const MAX_BACKOFF_SECS: u64 = 900;
 
+/// A copy that has met leases in so many receives backs off, too: its attempt is another copy's.
+const PATIENT_FROM: u32 = 8;
+
 /// The wait in seconds after the `receives`-th receive (from 1) ended in an error of our own: min(900, 5 · 2^(n − 1)).
 fn backoff_secs(receives: u32) -> u64 {
     let doublings = receives.saturating_sub(1).min(16);
@@ -63,9 +66,11 @@ impl Setback {
         let backoff = backoff_secs(receives);
         let secs = match self {
             Self::NotAdmitted => rng.random_range(0..=backoff),
+            // Leases end within a minute, so the receive from which a message is sent again would come within ten, again and again, and with
+            // each lost acknowledgement one copy more.
+            Self::Leased { until } if receives >= PATIENT_FROM => rest_secs(*until, now).max(backoff),
             Self::Leased { until } => rest_secs(*until, now),
-            // A breaker that is half open holds back for seconds. Without the back-off the receive from which a message is sent again
-            // would come within a minute, again and again, and with each lost acknowledgement one copy more.
+            // A breaker that is half open holds back for seconds: copies would multiply within a minute.
             Self::HeldBack { until } => rest_secs(*until, now).max(backoff),
             Self::Infrastructure | Self::Unrecorded(_) | Self::Panicked | Self::Unreadable => {
                 rng.random_range(backoff..=backoff + backoff / 5).min(MAX_BACKOFF_SECS)
@@ -123,9 +128,11 @@ mod tests {
         assert!(waits(&Setback::NotAdmitted, 1).iter().all(|secs| *secs <= 5));
         let later = waits(&Setback::NotAdmitted, 12);
         assert!(later.iter().sum::<u64>() > 200 * 300, "{later:?}");
-        for (until_ms, secs) in [(112_300, 13), (100_000, 0)] {
+        for (receives, until_ms, secs) in
+            [(1, 112_300, 13), (1, 100_000, 0), (7, 112_300, 13), (8, 112_300, 640), (15, 112_300, 900)]
+        {
             let until = Timestamp::from_ms(until_ms);
-            assert_eq!(waits(&Setback::Leased { until }, 1), [secs; 200]);
+            assert_eq!(waits(&Setback::Leased { until }, receives), [secs; 200], "{receives}");
         }
     }
 

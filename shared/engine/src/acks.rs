@@ -35,7 +35,7 @@ pub async fn take(
     Ok(recorded)
 }
 
-/// Sends the event where there is a queue for it, unless there is nothing to record: then returns the answer.
+/// Sends the event where there is a queue for it, unless it was sent before; returns the answer if there is nothing to record.
 async fn announced(
     env: &impl HttpApi,
     key: &DeliveryKey,
@@ -47,7 +47,8 @@ async fn announced(
     }
     let Some(known) = known::find(env, key, now).await? else { return Ok(Some(Acknowledged::Unknown)) };
     if known.acknowledged().iter().any(|(of, _)| *of == event) {
-        return Ok(Some(Acknowledged::Again));
+        // Its token may end later than the one that acknowledged it first, and so long it is known.
+        return Ok(None);
     }
     let announced = Event {
         subscription: known.subscription().cloned(),

@@ -170,7 +170,7 @@ impl Acks for Memory {
         self.effect("acknowledge", |state| {
             let is_first = if Position::of(key).is_some() {
                 let (end, first) = state.acks_apart.entry(key.clone()).or_default();
-                *end = until;
+                *end = until.max(*end);
                 note(first, event, now)
             } else if state.ledger.get(key).is_some_and(|entry| !entry.is_forgotten(now)) {
                 note(&mut state.acknowledged, (key.clone(), event), now)

@@ -97,6 +97,30 @@ async fn acknowledgements_in_any_order_stand_beside_the_delivery() {
     assert!(["displayed_at", "clicked_at", "closed_at"].iter().all(|at| shown.get(at) == Some(&Value::Null)));
 }
 
+/// Whoever sends a delivery again may give it more time, and its browser another token.
+#[tokio::test]
+async fn what_was_acknowledged_of_a_page_is_kept_until_the_last_of_its_tokens_ends() {
+    let it = Acknowledging::up().await;
+    let key = key(&it.stack, "wfUthxZCdca9hTLSomsVB4JdWCilteWrxKdo8ydztf4-12-106");
+    let after = |days: u64| it.now.plus(Duration::from_secs(days * DAY));
+    for (event, until, expected, forgotten_on, kept) in [
+        (AckEvent::Displayed, 2, Acknowledged::First, 2, 1),
+        (AckEvent::Displayed, 5, Acknowledged::Again, 5, 1),
+        // The former token.
+        (AckEvent::Clicked, 2, Acknowledged::First, 5, 2),
+        (AckEvent::Clicked, 2, Acknowledged::Again, 5, 2),
+    ] {
+        assert_eq!(it.acks.acknowledge(&key, event, after(until), it.now).await, Ok(expected), "{until}");
+        let last = it.acks.acknowledged(&key, after(forgotten_on - 1)).await.expect("the table answers");
+        assert_eq!(last.len(), kept, "{event:?} {until}");
+        assert_eq!(
+            it.acks.acknowledged(&key, after(forgotten_on)).await,
+            Ok(Vec::new()),
+            "{event:?} {until}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_claim_overwrites_an_expired_entry() {
     let it = Acknowledging::up().await;

@@ -19,13 +19,14 @@ pub use refusal::{Refusal, meant_by};
 pub use to::To;
 pub use travel::Travel;
 
+use crate::ack;
 use crate::audience::{Opening, RecipientRef, RunKey, SHARDS};
 use crate::channel::Channel;
 use crate::delivery_options::{Class, EventType, Topic, Urgency};
 use crate::endpoint::{EndpointHash, HashKeys};
 use crate::hours::Hours;
 use crate::identity::{DeliveryId, DeliveryKey, IdSource, SubscriptionId, Tenant, Turn};
-use crate::ledger::Given;
+use crate::ledger::{DEDUPE_WINDOW, Given};
 use crate::notification::Notification;
 use crate::page::Position;
 use crate::payload::Payload;
@@ -211,6 +212,18 @@ impl Message {
 
     pub fn is_for_a_recipient(&self) -> bool {
         self.recipient.is_some()
+    }
+
+    /// What its ledger entry has to outlast. A recipient's message may be on its way twice, because a page that is repeated after a
+    /// crash is sent again, and the second may be held back for as long as its TTL lasts.
+    pub fn entry_kept_until(&self, channel: Channel, deadline: Deadline) -> Option<Timestamp> {
+        let may_come_twice = self.is_for_a_recipient() && deadline.is_limited();
+        let outlives_its_copies = may_come_twice.then(|| deadline.at().plus(DEDUPE_WINDOW));
+        // What is acknowledged of an audience are its recipients.
+        let is_one_s = !matches!(self.to, To::Audience(_));
+        let is_acknowledged = self.acks && channel == Channel::WebPush && is_one_s;
+        let by_its_browser = is_acknowledged.then(|| ack::accepted_until(deadline));
+        by_its_browser.max(outlives_its_copies)
     }
 
     /// The longest message that a recipient of its audience gets; the message itself where it has no audience. The ids of deliveries are

@@ -135,7 +135,8 @@ impl<P: Ports> Worker<P> {
             let subscription = message.to.subscription().cloned();
             let ask = ask_to_end(message_id, message, travel, fingerprint, now);
             let settlement = Some(Settlement { state: State::Failed, reason: Some(reason) });
-            let (place, kept_until) = (None, None);
+            // An attempt before may have arrived, and its browser acknowledge it.
+            let (place, kept_until) = (None, message.entry_kept_until(channel, deadline));
             let (endpoint_hash, given) = (None, message.given(Some(channel)));
             let claim =
                 Claim { ask, channel, endpoint_hash, subscription, given, place, kept_until, settlement };

@@ -2,13 +2,11 @@
 
 use super::worker::Settings;
 use crate::protection::{ProbeOf, Seat};
-use redial_core::ack;
 use redial_core::channel::Channel;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::gate::{Candidate, Gate};
 use redial_core::identity::SubscriptionKey;
 use redial_core::lane::Lane;
-use redial_core::ledger::DEDUPE_WINDOW;
 use redial_core::ledger::HeldBy;
 use redial_core::ledger::Place;
 use redial_core::line::Line;
@@ -200,16 +198,9 @@ impl Job {
         Place::try_from(self.place).expect("invariant: a batch has at most ten thousand messages")
     }
 
-    /// What its ledger entry has to outlast. A recipient's message may be on its way twice, because a page that is repeated after a
-    /// crash is sent again, and the second may be held back for as long as its TTL lasts.
+    /// What its ledger entry has to outlast.
     pub(super) fn kept_until(&self) -> Option<Timestamp> {
-        let may_come_twice = self.message.is_for_a_recipient() && self.deadline.is_limited();
-        let outlives_its_copies = may_come_twice.then(|| self.deadline.at().plus(DEDUPE_WINDOW));
-        // What is acknowledged of an audience are its recipients.
-        let is_one_s = !matches!(self.message.to, To::Audience(_));
-        let is_acknowledged = self.message.acks && self.channel == Channel::WebPush && is_one_s;
-        let by_its_browser = is_acknowledged.then(|| ack::accepted_until(self.deadline));
-        by_its_browser.max(outlives_its_copies)
+        self.message.entry_kept_until(self.channel, self.deadline)
     }
 
     /// The earliest moment of its attempt.

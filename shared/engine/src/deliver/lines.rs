@@ -37,6 +37,9 @@ use redial_core::wait::Release;
 /// A shard is looked after no more often than this: of many releases that come together, two are enough.
 const TURN: Duration = Duration::from_secs(5);
 
+/// A turn that comes this soon is taken at once, and is none to come.
+const SOON: Duration = Duration::from_secs(1);
+
 /// As far as two workers' clocks are apart. A turn that the slower one takes for one to come may be over.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(3);
 
@@ -270,7 +273,7 @@ impl<P: Ports> Worker<P> {
         let line = &release.line;
         if release.turn.is_none() {
             match self.take_turn(line, number).await? {
-                Some(turn) if turn > system.now().plus(Duration::from_secs(1)) => {
+                Some(turn) if turn > system.now().plus(SOON) => {
                     let delay = DelaySeconds::floor(turn.since(system.now()), DelaySeconds::MOST);
                     let later = Release::Line(LineRelease { turn: Some(turn), ..release.clone() });
                     return self.send_all(vec![Outgoing { delay, ..Outgoing::release(later) }]).await;
@@ -327,11 +330,7 @@ impl<P: Ports> Worker<P> {
 
     /// When a release looks after a shard; `None` if another is to come.
     async fn take_turn(&self, line: &Line, number: u16) -> Result<Option<Timestamp>, PortError> {
-        let now = self.system.now();
-        let key = TokenBucket::Turn(line.to_string(), number).key();
-        let request =
-            Request::new(key, 1, 1.0 / TURN.as_secs_f64(), Some(now.plus(TURN + CLOCKS_DIFFER)), now);
-        Ok(match self.protection.lease(request).await? {
+        Ok(match self.protection.lease(next_turn(line, number, self.system.now())).await? {
             Answer::Leased { begin } => Some(begin),
             Answer::Empty { .. } => None,
         })
@@ -355,6 +354,12 @@ impl<P: Ports> Worker<P> {
     }
 }
 
+/// A turn at a shard; refused if another release has one to come.
+fn next_turn(line: &Line, number: u16, now: Timestamp) -> Request {
+    let key = TokenBucket::Turn(line.to_string(), number).key();
+    Request::new(key, 1, 1.0 / TURN.as_secs_f64(), Some(now.plus(TURN + SOON + CLOCKS_DIFFER)), now)
+}
+
 /// Places for a page of messages that leave a line.
 enum Places {
     /// The origin holds messages back.
@@ -366,4 +371,35 @@ enum Places {
         per_second: f64,
     },
     Any,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redial_core::endpoint::Origin;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// What lies in the line since the turn before would else wait for the sweep.
+    #[test]
+    fn a_worker_whose_clock_is_behind_takes_no_turn_that_was_had_for_one_to_come() {
+        let origin = Origin::parse("https://push.example").expect("an origin");
+        let line = Line { lane: Lane::Transactional, origin };
+        let now = Timestamp::from_secs(1_800_000_000);
+        let turn = |now: Timestamp| next_turn(&line, 0, now);
+        for soon in [0, 500, 1_000].map(ms) {
+            // Had at once, by the clock of the first worker.
+            let had = now.plus(soon);
+            let free_from = Some(had.plus(turn(had).span));
+            for behind in [0, 1_700, 3_000].map(ms) {
+                let answer = turn(now.minus(behind)).judge(free_from);
+                assert!(matches!(answer, Answer::Leased { .. }), "{soon:?} {behind:?}: {answer:?}");
+            }
+        }
+        let to_come = now.plus(TURN);
+        let answer = turn(now).judge(Some(to_come.plus(TURN)));
+        assert!(matches!(answer, Answer::Empty { .. }), "two releases are enough: {answer:?}");
+    }
 }

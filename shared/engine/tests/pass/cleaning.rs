@@ -185,6 +185,16 @@ fn poison_is_kept_unless_its_delivery_has_moved_on() {
     assert_eq!(outbox, 1, "a release is sent again");
 }
 
+/// Its worker may have died after the push, which a browser shows and acknowledges later.
+#[test]
+fn what_the_quarantine_ended_is_known_for_as_long_as_it_may_be_acknowledged() {
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    harness.poison(&Harness::message("m", r#","acks":true,"ttl":2419200"#));
+    let kept = harness.state().ledger.values().map(|entry| entry.expires_at).max();
+    assert!(kept > Some(harness.now().plus(Duration::from_secs((28 + 7 - 1) * 86_400))), "{kept:?}");
+}
+
 #[test]
 fn the_quarantine_leaves_what_another_release_wrote_to_it_for_a_day() {
     let harness = Harness::new();

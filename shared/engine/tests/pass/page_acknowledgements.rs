@@ -147,6 +147,22 @@ fn what_was_acknowledged_on_a_page_stays_known_after_the_recipient_left_it() {
 }
 
 #[test]
+fn an_acknowledgement_with_a_later_token_is_a_repetition_and_kept_until_that_ends() {
+    let (mut harness, ids) = with_acks(1);
+    harness.run();
+    let token = tokens(&harness).pop().expect("it was sent");
+    let later = AckToken { expires_at: token.expires_at.plus(Duration::from_secs(86_400)), ..token.clone() };
+    for (token, expected) in
+        [(&token, Acknowledged::First), (&later, Acknowledged::Again), (&token, Acknowledged::Again)]
+    {
+        assert_eq!(acknowledge(&harness, token), Some(expected));
+    }
+    assert_eq!(harness.state().acks_apart[&token.key()].0, later.expires_at);
+    harness.run();
+    assert_eq!(announced(&harness, "displayed"), ids.into_iter().collect());
+}
+
+#[test]
 fn an_acknowledgement_whose_worker_dies_is_repeated_and_recorded_once() {
     for n in 1.. {
         for death in [Death::Before(n), Death::After(n)] {

@@ -156,6 +156,31 @@ fn what_others_fail_of_soon_after_opens_no_breaker_of_a_recipient() {
     assert_eq!(failed_of_recipients(), [11], "others fail, too: it is the origin's trouble");
 }
 
+/// A recipient that most messages are for is the first to fail, and fails most. Of those that succeed again first, one is enough to show
+/// that it concerns no others.
+#[test]
+fn what_all_failed_of_opens_no_breaker_of_a_recipient_when_they_succeed_again() {
+    let worker = Worker::new();
+    let meets = |recipient: u64, attempts: u64, failures: u64| {
+        let address = EndpointHash::parse(&format!("hmac:k1:{recipient:064x}"));
+        let whose = Whose::numbered(seen(1, 0).whose.tenant(), recipient);
+        worker.learn(Seen { whose, address, ..seen(attempts, failures) });
+        worker.memory.pass(Duration::from_secs(1));
+    };
+    meets(2, 20, 0);
+    meets(0, 5, 5);
+    (0..10).for_each(|_| (0..3).for_each(|recipient| meets(recipient, 2, 2)));
+    worker.memory.pass(Duration::from_secs(30));
+    // A probe fails, and then all is well.
+    (0..2).for_each(|recipient| meets(recipient, 2, 2));
+    worker.memory.pass(Duration::from_secs(10));
+    (0..20).for_each(|_| [2, 1, 0].into_iter().for_each(|recipient| meets(recipient, 1, 0)));
+    let now = worker.memory.now();
+    let state = worker.memory.state();
+    let opened: Vec<_> = state.recipients.values().map(|it| it.state.breaker().phase(now)).collect();
+    assert_eq!(opened, [], "it was everyone's trouble");
+}
+
 #[test]
 fn receivers_that_succeed_cost_no_call_and_no_memory() {
     let mut harness = host(200);

@@ -70,16 +70,29 @@ impl Memo {
         if others.iter().any(is_same_use) {
             broken.push("and had it by another run");
         }
-        let mut promise = promise(&self.audiences, walk);
-        if let Some(until) = self.operators.refreshed.get(&own) {
-            promise.until = promise.until.max(*until);
-        }
+        let promise = self.promise_of(walk, &own);
         for what in broken {
             self.violated(format!("{message} was posted to {subscription}, {what}"));
         }
         self.promises.entry(own.clone()).or_insert(promise);
         self.posts(post, &own, state);
         Some(own)
+    }
+
+    /// What was promised of a delivery of a run: of several messages of one id, any may be the one that counts, and an operator who sends it
+    /// or the delivery again may give it more time.
+    fn promise_of(&self, walk: &Walk, key: &DeliveryKey) -> Promise {
+        let sent: Vec<_> = sent_for(&self.audiences, walk).collect();
+        let refreshed = [key, &walk.message].into_iter().filter_map(|of| self.operators.refreshed.get(of));
+        Promise {
+            hours: None,
+            from: sent.iter().map(|sent| sent.from).min().unwrap_or_default(),
+            until: sent.iter().map(|sent| sent.until).chain(refreshed.copied()).max().unwrap_or_default(),
+            // Which of the messages opened the run is not known here, so nothing is promised of how long a body is kept.
+            earliest_end: Timestamp::default(),
+            may_repeat_in_doubt: true,
+            attempts: sent.iter().map(|sent| sent.attempts).max().unwrap_or_default(),
+        }
     }
 
     /// A part of a run was moved on.
@@ -107,7 +120,7 @@ impl Memo {
                 broken.push(format!("{of} had a page after {waited:?}, and its rate asks for {rest:?}"));
             }
         }
-        let until = promise(&self.audiences, walk).until;
+        let until = self.promise_of(walk, &walk.message).until;
         if part.page > 0 && until.plus(INVOCATION + TOLERANCE) < now {
             broken.push(format!("{of} was walked on after its TTL"));
         }
@@ -141,20 +154,6 @@ fn sent_for<'a>(audiences: &'a Audiences, walk: &Walk) -> impl Iterator<Item = &
     let window = walk.opened_at.minus(DEDUPE_WINDOW)..until;
     let sent = audiences.sent.get(&walk.message).into_iter().flatten();
     sent.filter(move |sent| window.contains(&sent.at))
-}
-
-/// What was promised of a run's recipients: of several messages of one id, any may be the one that counts.
-fn promise(audiences: &Audiences, walk: &Walk) -> Promise {
-    let sent: Vec<_> = sent_for(audiences, walk).collect();
-    Promise {
-        hours: None,
-        from: sent.iter().map(|sent| sent.from).min().unwrap_or_default(),
-        until: sent.iter().map(|sent| sent.until).max().unwrap_or_default(),
-        // Which of the messages opened the run is not known here, so nothing is promised of how long a body is kept.
-        earliest_end: Timestamp::default(),
-        may_repeat_in_doubt: true,
-        attempts: sent.iter().map(|sent| sent.attempts).max().unwrap_or_default(),
-    }
 }
 
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {

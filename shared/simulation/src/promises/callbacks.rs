@@ -68,9 +68,9 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
             if !entry.state.is_terminal() {
                 memo.violated(format!("{} posts an event, and stands at {}", entry.key, entry.state));
             }
-            // What its webhook did not take, or no worker, has its dead letter.
-            let is_poison = entry.reason == Some(Reason::Poison);
-            failed += usize::from(entry.state.label() != "sent" && (entry.status.is_some() || is_poison));
+            // What its webhook did not take, or no worker, has its dead letter; of what it never answered there is no status.
+            let is_kept = matches!(entry.reason, Some(Reason::Poison | Reason::RetriesExhausted));
+            failed += usize::from(entry.state.label() != "sent" && (entry.status.is_some() || is_kept));
         }
         let is_missing =
             |event: &&String| !memo.callbacks.accepted.contains(&(tenant.to_owned(), (*event).clone()));

@@ -94,8 +94,10 @@ impl Memo {
         if off.zip(began).is_some_and(|(off, began)| off < began) {
             self.violated(format!("{key} was posted to {address}, which had been switched off or erased"));
         }
+        // Of a message to the endpoint itself of a person that was erased, nothing is kept: no wait either.
         if let Some((until, by)) = self.facts.asked.get(key)
             && now.plus(TOLERANCE) < *until
+            && !self.erased.contains(key)
             && !self.unrecorded.contains(&(key.clone(), by.clone()))
         {
             self.violated(format!("{key} was posted while its receiver had asked to wait until {until:?}"));
