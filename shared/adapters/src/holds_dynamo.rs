@@ -87,12 +87,10 @@ fn update(table: &Table, hold: &Hold, state: State, now: Timestamp) -> Statement
         sets.extend(found(&hold.key, State::Deferred, now).into_iter().flatten());
     }
     let (turn, _) = hold.on();
-    let conditions = vec![
-        ("pk", s(hold.key.to_string())),
-        ("lineage", n(turn.lineage.0)),
-        ("attempt", n(turn.attempt.0)),
-        ("state", s(state.label())),
-    ];
+    let mut conditions =
+        vec![("pk", s(hold.key.to_string())), ("lineage", n(turn.lineage.0)), ("attempt", n(turn.attempt.0))];
+    conditions.extend(hold.content().map(|content| ("fingerprint", s(content.as_str()))));
+    conditions.push(("state", s(state.label())));
     Statement::update(table.name(), sets, &[], conditions)
 }
 

@@ -75,6 +75,10 @@ async fn an_entry_is_noted_on_in_the_states_of_one_that_waits_and_in_no_other() 
     let first = tried(0, 9).await;
     assert_eq!(states(&first[1..]), ["queued", "deferred"]);
     assert!(first[1]["Statement"].to_string().contains("found_by"));
+    assert!(
+        first[1]["Parameters"].to_string().contains(fingerprint("content").as_str()),
+        "of its content alone"
+    );
     let retry = tried(1, 9).await;
     assert_eq!(states(&retry), ["retrying"]);
     let text = retry[0]["Statement"].as_str().expect("a text");

@@ -27,6 +27,9 @@ const TOLD_WITHIN: Duration = Duration::from_secs(3);
 /// An attempt that left before its breaker opened is over after this.
 const UNDER_WAY: Duration = Duration::from_secs(35);
 
+/// A probe leaves a second or two after it was admitted, and a breaker is open for longer.
+const LEAVES_WITHIN: Duration = Duration::from_secs(3);
+
 /// A limit that an operator set, and for how long.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SetLimit {
@@ -137,9 +140,10 @@ impl Past {
         recipients.len() <= 1
     }
 
-    /// The probes since it opened last, the first one first.
+    /// The probes since it opened last, the first one first, without those that were under way then: they are of the phase before.
     fn probes(&self) -> Vec<Posted> {
-        let recent = self.posts.iter().rev().take_while(|it| it.at >= self.opened);
+        let since = self.opened.plus(LEAVES_WITHIN);
+        let recent = self.posts.iter().rev().take_while(|it| it.at >= since);
         let mut probes: Vec<Posted> = recent.filter(|it| it.is_probe).copied().collect();
         probes.reverse();
         probes

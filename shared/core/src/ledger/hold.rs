@@ -47,6 +47,12 @@ impl Hold {
         }
     }
 
+    /// The content that the entry must be of, where another message of its id may have made it: that one would seem to wait, and would not
+    /// be sent when its producer sends it again.
+    pub fn content(&self) -> Option<&EndpointHash> {
+        self.makes_an_entry().then_some(&self.fingerprint)
+    }
+
     /// Whether a delivery without an entry gets one: it was never attempted.
     pub fn makes_an_entry(&self) -> bool {
         self.turn.attempt == Attempt::FIRST
@@ -83,7 +89,8 @@ impl Hold {
     /// The entry with the note; `None` if it is not one that may be noted on.
     pub fn noted(&self, stored: Entry, now: Timestamp) -> Option<Entry> {
         let (turn, states) = self.on();
-        let may_be = stored.turn == turn && states.contains(&stored.state);
+        let is_another_s = self.content().is_some_and(|content| *content != stored.fingerprint);
+        let may_be = stored.turn == turn && states.contains(&stored.state) && !is_another_s;
         let is_first = self.makes_an_entry();
         may_be.then(|| Entry {
             state: if is_first { State::Deferred } else { stored.state },
@@ -160,6 +167,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// The API answers for a `queued` entry that its message is to come, and sends it again; for a `deferred` one that it waits.
+    #[test]
+    fn what_waits_is_not_noted_on_the_entry_of_another_content_of_its_id() {
+        let another = Entry {
+            state: State::Queued,
+            fingerprint: hash_keys().fingerprint(b"another"),
+            ..fixtures::entry(now())
+        };
+        assert_eq!(hold(0).noted(another, now()), None);
+        let own = Entry { state: State::Queued, ..hold(0).entry(now()) };
+        assert_eq!(hold(0).noted(own, now()).map(|entry| entry.state), Some(State::Deferred));
     }
 
     #[test]
