@@ -97,7 +97,7 @@ async fn acknowledgements_in_any_order_stand_beside_the_delivery() {
     assert!(["displayed_at", "clicked_at", "closed_at"].iter().all(|at| shown.get(at) == Some(&Value::Null)));
 }
 
-/// Whoever sends a delivery again may give it more time, and its browser another token.
+/// An operator who sends a delivery again may give it more time, and its browser another token.
 #[tokio::test]
 async fn what_was_acknowledged_of_a_page_is_kept_until_the_last_of_its_tokens_ends() {
     let it = Acknowledging::up().await;
