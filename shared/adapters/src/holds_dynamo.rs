@@ -4,7 +4,6 @@
 //! each state that it may be in; of one that waits for a retry the entry is updated. A statement whose condition fails is followed by the
 //! next one. If none holds, a worker has gone on with the delivery, or it has ended, and there is nothing to note.
 
-use redial_core::identity::IdSource;
 use redial_core::ledger::hold::Hold;
 use redial_core::ledger::{Ask, State};
 use redial_core::time::Timestamp;
@@ -61,7 +60,7 @@ fn insert(table: &Table, hold: &Hold, now: Timestamp) -> Statement {
         lease_until: entry.lease_until,
         source_message: entry.source_message.clone(),
         fingerprint: entry.fingerprint.clone(),
-        id_source: IdSource::Producer,
+        id_source: hold.id_source,
         state: entry.state,
     };
     let mut fields = asked(&ask, entry.expires_at, now);

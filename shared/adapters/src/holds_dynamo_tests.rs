@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_core::channel::Channel;
-use redial_core::identity::{Attempt, Lineage, Turn};
+use redial_core::identity::{Attempt, IdSource, Lineage, Turn};
 use redial_core::ledger::HeldBy;
 use redial_engine::ports::Ledger as _;
 use serde_json::{Value, json};
@@ -23,6 +23,7 @@ fn hold(attempt: u32) -> Hold {
         by: HeldBy::Schedule,
         until: at().plus(Duration::from_secs(7_200)),
         fingerprint: fingerprint("content"),
+        id_source: IdSource::Producer,
         source_message: "sqs-1".to_owned(),
         channel: Channel::Webhook,
         endpoint_hash: None,

@@ -10,7 +10,7 @@
 use super::{Entry, Given, HeldBy, State, expires_at};
 use crate::channel::Channel;
 use crate::endpoint::EndpointHash;
-use crate::identity::{Attempt, DeliveryKey, SubscriptionId, Turn};
+use crate::identity::{Attempt, DeliveryKey, IdSource, SubscriptionId, Turn};
 use crate::time::Timestamp;
 
 /// The lease token of an entry that no worker has claimed.
@@ -25,6 +25,7 @@ pub struct Hold {
     pub by: HeldBy,
     pub until: Timestamp,
     pub fingerprint: EndpointHash,
+    pub id_source: IdSource,
     pub source_message: String,
     pub channel: Channel,
     pub endpoint_hash: Option<EndpointHash>,
@@ -47,10 +48,10 @@ impl Hold {
         }
     }
 
-    /// The content that the entry must be of, where another message of its id may have made it: that one would seem to wait, and would not
-    /// be sent when its producer sends it again.
+    /// The content that the entry must be of, where another message of its producer's id may have made it: that one would seem to wait, and
+    /// would not be sent when its producer sends it again.
     pub fn content(&self) -> Option<&EndpointHash> {
-        self.makes_an_entry().then_some(&self.fingerprint)
+        (self.makes_an_entry() && self.id_source == IdSource::Producer).then_some(&self.fingerprint)
     }
 
     /// Whether a delivery without an entry gets one: it was never attempted.
@@ -109,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{self, delivery, hash_keys};
-    use crate::identity::{IdSource, Lineage};
+    use crate::identity::Lineage;
     use crate::ledger::{Ask, Judgement, judge};
 
     fn now() -> Timestamp {
@@ -127,6 +128,7 @@ mod tests {
             by: HeldBy::Protection,
             until: now().plus(Duration::from_secs(60)),
             fingerprint: hash_keys().fingerprint(b"content"),
+            id_source: IdSource::Producer,
             source_message: "m1".to_owned(),
             channel: Channel::WebPush,
             endpoint_hash: None,
@@ -177,7 +179,9 @@ mod tests {
             fingerprint: hash_keys().fingerprint(b"another"),
             ..fixtures::entry(now())
         };
-        assert_eq!(hold(0).noted(another, now()), None);
+        assert_eq!(hold(0).noted(another.clone(), now()), None);
+        let derived = Hold { id_source: IdSource::SqsMessageId, ..hold(0) };
+        assert!(derived.noted(another, now()).is_some(), "no one else has its id");
         let own = Entry { state: State::Queued, ..hold(0).entry(now()) };
         assert_eq!(hold(0).noted(own, now()).map(|entry| entry.state), Some(State::Deferred));
     }

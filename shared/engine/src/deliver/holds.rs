@@ -57,6 +57,7 @@ fn hold_of(planned: &Planned) -> Option<Hold> {
         turn: job.travel.turn,
         until,
         fingerprint: job.fingerprint.clone(),
+        id_source: job.message.id_source,
         source_message: job.source_message.clone(),
         channel: job.channel,
         endpoint_hash: job.endpoint_hash.clone(),
