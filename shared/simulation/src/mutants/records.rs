@@ -156,7 +156,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "what is held back does not back off",
         rule: "copies do not multiply while a breaker is half open",
         file: "shared/core/src/setback.rs",
-        find: "rest_secs(*until, now).max(backoff),",
-        replace: "rest_secs(*until, now),",
+        find: "Self::HeldBack { until } => rest_secs(*until, now).max(backoff),",
+        replace: "Self::HeldBack { until } => rest_secs(*until, now),",
     },
 ];
