@@ -4,7 +4,7 @@
 //! says whether it still runs; a host of functions has the same lock. What a killed one left behind is cleared away when it is next looked at.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -247,6 +247,39 @@ fn read(folder: &Path) -> Result<Option<(Known, bool)>, LocalError> {
     Ok(Some((Known { name, stack, key }, up)))
 }
 
+/// Removes a stack's folder, if it is there: its emulator removes it, too, as it ends.
 pub(super) fn remove(folder: &Path) -> Result<(), LocalError> {
-    if folder.exists() { fs::remove_dir_all(folder).map_err(LocalError::file(folder)) } else { Ok(()) }
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(LocalError::file(folder)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Barrier, thread};
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_removed_by_two_at_once() {
+        let above = tempfile::tempdir().expect("a temporary folder");
+        let folder = above.path().join("redial");
+        for _ in 0..200 {
+            fs::create_dir(&folder).expect("it is new");
+            for n in 0..5 {
+                fs::write(folder.join(n.to_string()), "").expect("a file");
+            }
+            let both = Barrier::new(2);
+            let removed = || {
+                both.wait();
+                remove(&folder).map_err(|error| format!("{error:?}"))
+            };
+            let results = thread::scope(|scope| {
+                [scope.spawn(removed), scope.spawn(removed)].map(|it| it.join().expect("it ends"))
+            });
+            assert_eq!(results, [Ok(()), Ok(())]);
+            assert!(!folder.exists());
+        }
+    }
 }
