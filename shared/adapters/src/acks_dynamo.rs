@@ -51,9 +51,7 @@ impl DynamoAcks {
         }
         Ok(count)
     }
-}
 
-impl DynamoAcks {
     /// Of a recipient of a page. The item is kept until the last of its tokens ends: who sends a delivery again may give it more time.
     async fn acknowledge_apart(
         &self,

@@ -41,7 +41,7 @@ const FIRST_BACKOFF_SECS: u64 = 5;
 
 const MAX_BACKOFF_SECS: u64 = 900;
 
-/// A copy that has met leases in so many receives backs off, too: its attempt is another copy's.
+/// From this receive on, a message that meets a lease backs off: another copy of it makes the attempt.
 const PATIENT_FROM: u32 = 8;
 
 /// The wait in seconds after the `receives`-th receive (from 1) ended in an error of our own: min(900, 5 · 2^(n − 1)).

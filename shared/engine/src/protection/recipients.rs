@@ -24,16 +24,13 @@ impl Known {
             return None;
         }
         let recipient = seen.recipient()?;
-        let is_its_own = !is_in_trouble || self.is_alone(&recipient, now);
-        if !is_its_own {
+        if is_in_trouble && !self.is_alone(&recipient, now) {
             // While an origin is out, nothing is remembered of its recipients: it would count against one when the others succeed again.
             self.doubts.remove(&recipient);
-        }
-        if let Some(doubt) = self.doubts.get_mut(&recipient) {
-            doubt.note(seen.count, now);
-        } else if is_in_trouble && is_its_own {
+        } else if is_in_trouble || self.doubts.contains_key(&recipient) {
             self.doubts.entry(recipient.clone()).or_default().note(seen.count, now);
-        } else if !self.recipients.contains_key(&recipient) {
+        }
+        if !self.doubts.contains_key(&recipient) && !self.recipients.contains_key(&recipient) {
             return None;
         }
         if !self.is_doubted(&recipient, now) {

@@ -130,14 +130,19 @@ fn the_only_receiver_of_a_host_has_no_breaker_besides_its_origin_s() {
     assert_eq!(phase(&harness), None);
 }
 
+/// The worker sees this many attempts to a numbered recipient, and failures among them.
+fn learn_of(worker: &Worker, recipient: u64, attempts: u64, failures: u64) {
+    let address = EndpointHash::parse(&format!("hmac:k1:{recipient:064x}"));
+    let whose = Whose::numbered(seen(1, 0).whose.tenant(), recipient);
+    worker.learn(Seen { whose, address, ..seen(attempts, failures) });
+}
+
 /// The first that fail of all look like the only ones.
 #[test]
 fn what_others_fail_of_soon_after_opens_no_breaker_of_a_recipient() {
     let worker = Worker::new();
-    let meets = |recipient: u64, attempts: u64, failures: u64| {
-        let address = EndpointHash::parse(&format!("hmac:k1:{recipient:064x}"));
-        let whose = Whose::numbered(seen(1, 0).whose.tenant(), recipient);
-        worker.learn(Seen { whose, address, ..seen(attempts, failures) });
+    let meets = |recipient, attempts, failures| {
+        learn_of(&worker, recipient, attempts, failures);
         worker.memory.pass(Duration::from_secs(2));
     };
     let failed_of_recipients = || {
@@ -161,10 +166,8 @@ fn what_others_fail_of_soon_after_opens_no_breaker_of_a_recipient() {
 #[test]
 fn what_all_failed_of_opens_no_breaker_of_a_recipient_when_they_succeed_again() {
     let worker = Worker::new();
-    let meets = |recipient: u64, attempts: u64, failures: u64| {
-        let address = EndpointHash::parse(&format!("hmac:k1:{recipient:064x}"));
-        let whose = Whose::numbered(seen(1, 0).whose.tenant(), recipient);
-        worker.learn(Seen { whose, address, ..seen(attempts, failures) });
+    let meets = |recipient, attempts, failures| {
+        learn_of(&worker, recipient, attempts, failures);
         worker.memory.pass(Duration::from_secs(1));
     };
     meets(2, 20, 0);
