@@ -76,7 +76,7 @@ pub fn start_logging() {
 }
 
 /// An event a line, as JSON.
-pub(crate) fn json_lines<S, W>(writer: W) -> impl Layer<S>
+pub fn json_lines<S, W>(writer: W) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,

@@ -12,6 +12,7 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use ingest::app::App;
 use ingest::router::router;
+use redial_adapters::telemetry::json_lines;
 use redial_core::access::{
     AckToken, ApiKey, Credential, IamArn, Scope, SecretDigest, StoredKey, SubscriptionToken, TokenKeys,
 };
@@ -26,6 +27,7 @@ use redial_engine::ports::PublicKey;
 use redial_memory::Memory;
 use serde_json::{Value, json};
 use tower::ServiceExt;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 pub(crate) const NOW: i64 = 1_800_000_000;
 
@@ -218,8 +220,8 @@ impl Api {
     /// `None` if the worker died.
     pub(crate) fn try_send(&self, request: Request<Body>) -> Option<Answer> {
         let logs = self.logs.clone();
-        let subscriber = tracing_subscriber::fmt().json().with_writer(move || logs.clone()).finish();
-        let _guard = tracing::subscriber::set_default(subscriber);
+        let lines = json_lines(move || logs.clone());
+        let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines));
         let response = self.router.clone().oneshot(request).now_or_never()?.expect("it never fails");
         let (parts, body) = response.into_parts();
         let bytes = body.collect().now_or_never()?.expect("a body").to_bytes();

@@ -307,6 +307,6 @@ fn a_request_has_one_log_line_without_its_values() {
         ("credential", json!("key")),
         ("key", json!(key(1).id().as_str())),
     ] {
-        assert_eq!(line["fields"][field], expected, "{field}");
+        assert_eq!(line[field], expected, "{field}");
     }
 }
