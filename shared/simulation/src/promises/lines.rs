@@ -12,6 +12,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{ParkedKey, Partition};
 use redial_memory::State;
 
+use crate::lines::Leave;
 use crate::pass::read;
 use crate::situations::Situation;
 use crate::sqs::Stored;
@@ -33,7 +34,7 @@ impl Memo {
     /// A message lies in a line.
     pub(crate) fn joins(&mut self, shard: &LineShard, state: &State) {
         self.situations.saw(Situation::LinedUp);
-        self.lines.moved.insert(shard.line.clone(), state.now);
+        self.lines.moves(&shard.line, state.now);
         let has_place = state.lines.get(&shard.line).is_some_and(|line| shard.number < line.shards);
         if !has_place {
             self.violated(format!("a message lies in {shard}, which is not registered"));
@@ -51,7 +52,7 @@ impl Memo {
             if !state.parked.contains_key(key) {
                 continue;
             }
-            self.lines.moved.insert(line.clone(), state.now);
+            self.lines.moves(line, state.now);
             let is_over = key.until().is_some_and(|until| until <= state.now.plus(LEAVES_BEFORE));
             let Some(stored) = state.origins.get(&line.origin) else { continue };
             let is_open = matches!(stored.state.breaker().last_changed_phase(), Phase::Open { until }
@@ -89,26 +90,28 @@ impl Memo {
             if is_swept {
                 self.lines.calls += CALLS_OF_A_LOOK + 6 * usize::from(registered.shards);
             }
-            let lets_go = state
-                .origins
-                .get(&line.origin)
-                .is_none_or(|stored| matches!(stored.state.lets_go(now), LetsGo::PerSecond(_) | LetsGo::All));
-            let moved = *self.lines.moved.entry(line.clone()).or_insert(now);
-            if !lets_go {
-                self.lines.moved.insert(line.clone(), now);
-            }
+            let lets_go = match state.origins.get(&line.origin).map(|stored| stored.state.lets_go(now)) {
+                None | Some(LetsGo::PerSecond(_) | LetsGo::All) => Some(Leave::Freely),
+                Some(LetsGo::Probes(number)) => (number > 0).then_some(Leave::AsProbes),
+                Some(LetsGo::None) => None,
+            };
+            let since = self.lines.still_since(line, lets_go, now);
             let holds =
                 |key: &ParkedKey| matches!(&key.partition, Partition::Line(shard) if shard.line == *line);
-            // What time alone changes, or an operator by hand, the sweep notices.
-            let by_sweep = self.situations.of(Situation::OpenedByHand) > 0
-                || state.origins.get(&line.origin).is_some_and(|stored| {
-                    matches!(stored.state.breaker().last_changed_phase(), Phase::Paused { .. })
-                });
-            let within = RELEASED_WITHIN + if by_sweep { self.punctual.sweep_every } else { Duration::ZERO };
-            let from = moved.max(self.punctual.calm_from).max(self.punctual.starved_at);
-            if lets_go && now.since(from) > within && state.parked.keys().any(holds) {
-                self.lines.moved.insert(line.clone(), now);
-                self.violated(format!("{line} lets messages go, and none has left it for {within:?}"));
+            if let Some(way) = lets_go {
+                // What time alone changes, or an operator by hand, the sweep notices.
+                let by_sweep = way == Leave::AsProbes
+                    || self.situations.of(Situation::OpenedByHand) > 0
+                    || state.origins.get(&line.origin).is_some_and(|stored| {
+                        matches!(stored.state.breaker().last_changed_phase(), Phase::Paused { .. })
+                    });
+                let within =
+                    RELEASED_WITHIN + if by_sweep { self.punctual.sweep_every } else { Duration::ZERO };
+                let from = since.max(self.punctual.calm_from).max(self.punctual.starved_at);
+                if now.since(from) > within && state.parked.keys().any(holds) {
+                    self.lines.moves(line, now);
+                    self.violated(format!("{line} lets messages go, and none has left it for {within:?}"));
+                }
             }
             let latest = now.minus(RELEASED_WITHIN + self.punctual.sweep_every);
             let is_late = |key: &ParkedKey| holds(key) && key.until().is_some_and(|until| until < latest);

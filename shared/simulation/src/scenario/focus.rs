@@ -34,6 +34,8 @@ pub enum Focus {
     FewerShards,
     /// An origin's breaker is half open while nothing can be claimed, and acknowledgements get lost.
     HalfOpen,
+    /// What waits in a line has no other messages behind it, and its origin is well for moments.
+    Waiting,
     /// A few messages whose receivers ask for retries at once.
     AtOnce,
     /// Browsers subscribe again soon after their endpoints have turned gone.
@@ -54,7 +56,7 @@ pub enum Focus {
 
 impl Focus {
     /// Some are drawn more often: what they need is rarer in them.
-    const ALL: [Self; 28] = [
+    const ALL: [Self; 29] = [
         Self::LastReceive,
         Self::LastReceiveOfATag,
         Self::Crossing,
@@ -73,6 +75,7 @@ impl Focus {
         Self::Shards,
         Self::FewerShards,
         Self::HalfOpen,
+        Self::Waiting,
         Self::AtOnce,
         Self::Returning,
         Self::Paced,

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use super::audiences::Audiences;
 use super::clock::Clock;
 use super::crowd::{self, Crowd};
-use super::drawing::{secs, source};
+use super::drawing::{TENANTS, secs, source};
 use super::faults::{Faults, Outage};
 use super::focus::Focus;
 use super::hostile;
@@ -42,6 +42,7 @@ pub(super) fn scenario(focus: Focus, seed: u64) -> Scenario {
         Focus::Shards => shards(blank, rng),
         Focus::FewerShards => fewer_shards(blank, rng),
         Focus::HalfOpen => half_open(blank, rng),
+        Focus::Waiting => waiting(blank, rng),
         Focus::AtOnce => beside(hostile::asks_at_once(rng), 3, blank),
         Focus::Returning => returning(blank, rng),
         Focus::Paced => beside(hostile::slowed(rng), 6, blank),
@@ -266,6 +267,29 @@ fn half_open(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let outages = vec![Outage { effects: &["claim", "record", "ledger.get"], from, until }];
     let faults = Faults { ack_lost: 0.3, outages, ..Faults::default() };
     Scenario { clocks: workers(3), receivers, sendings, faults, faults_end: until, ..blank }
+}
+
+/// Only what waits can become a probe. Probes of an origin that flaps often succeed, and what follows them soon opens its breaker again: much
+/// of what has left the line joins it again.
+fn waiting(blank: Scenario, rng: &mut StdRng) -> Scenario {
+    let mut at = secs(rng, 20, 40);
+    let mut phases = Vec::new();
+    for _ in 0..rng.random_range(1..=3) {
+        phases.push((at, Behaviour::Answers(503)));
+        at += secs(rng, 60, 600);
+        phases.push((at, Behaviour::Flaps(rng.random_range(0.3..0.6))));
+        at += secs(rng, 300, 1_200);
+    }
+    phases.push((at, Behaviour::Accepts));
+    let receivers = vec![Receiver { is_webhook: false, phases }; 3];
+    let sendings = (0..120).map(|n| {
+        let tenant = TENANTS.choose(rng).copied().unwrap_or(TENANT);
+        Sending { tenant, ..plain(n, secs(rng, 0, 120), n % 3) }
+    });
+    let sendings = sendings.collect();
+    let faults = Faults { slow: 0.3, ..Faults::default() };
+    let faults_end = at.mul_f64(rng.random_range(0.5..1.0));
+    Scenario { clocks: workers(4), receivers, sendings, faults, faults_end, ..blank }
 }
 
 /// Too few endpoints for a wave. Cleanup is slow, and dies while it processes their references.
