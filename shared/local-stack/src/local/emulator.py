@@ -80,7 +80,7 @@ def main():
     import hypercorn.asyncio
     import yaml
 
-    # The emulator reads the template with a class derived from this one: in C that takes a twentieth of the time.
+    # The emulator reads the template with a class derived from this one: in C that takes a twelfth of the time.
     yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     serve = hypercorn.asyncio.serve
     key_id, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
