@@ -15,6 +15,9 @@ use super::{Done, Task, World};
 use crate::situations::Situation;
 use crate::timeline::Event;
 
+/// A report waits for a place for so long. Hundreds may wait for an only worker, and each wait is a step of the scenario.
+const NO_PLACE: Duration = Duration::from_secs(15);
+
 impl World {
     /// Browsers that received a push report what their users did with it: at once, late, or twice.
     pub(super) fn browsers_report(&mut self) {
@@ -41,7 +44,7 @@ impl World {
 
     pub(super) fn report(&mut self, at: usize) {
         let Some(place) = self.free_place() else {
-            return self.stage.timeline.after(Duration::from_secs(1), Event::Report(at));
+            return self.stage.timeline.after(NO_PLACE, Event::Report(at));
         };
         let Report { token, event, .. } = self.reports[at].clone();
         let ports = self.places[place].ports.clone();
