@@ -16,7 +16,7 @@ pub enum Leave {
 #[derive(Debug, Default)]
 pub struct Lines {
     /// How messages leave a line, if they do, and since when it has been seen so without one that was put there or left.
-    pub still: BTreeMap<Line, (Option<Leave>, Timestamp)>,
+    still: BTreeMap<Line, (Option<Leave>, Timestamp)>,
     /// What looks after lines that hold something may have called.
     pub calls: usize,
 }

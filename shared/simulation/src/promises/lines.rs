@@ -90,7 +90,8 @@ impl Memo {
             if is_swept {
                 self.lines.calls += CALLS_OF_A_LOOK + 6 * usize::from(registered.shards);
             }
-            let lets_go = match state.origins.get(&line.origin).map(|stored| stored.state.lets_go(now)) {
+            let origin = state.origins.get(&line.origin).map(|stored| &stored.state);
+            let lets_go = match origin.map(|it| it.lets_go(now)) {
                 None | Some(LetsGo::PerSecond(_) | LetsGo::All) => Some(Leave::Freely),
                 Some(LetsGo::Probes(number)) => (number > 0).then_some(Leave::AsProbes),
                 Some(LetsGo::None) => None,
@@ -102,9 +103,8 @@ impl Memo {
                 // What time alone changes, or an operator by hand, the sweep notices.
                 let by_sweep = way == Leave::AsProbes
                     || self.situations.of(Situation::OpenedByHand) > 0
-                    || state.origins.get(&line.origin).is_some_and(|stored| {
-                        matches!(stored.state.breaker().last_changed_phase(), Phase::Paused { .. })
-                    });
+                    || origin
+                        .is_some_and(|it| matches!(it.breaker().last_changed_phase(), Phase::Paused { .. }));
                 let within =
                     RELEASED_WITHIN + if by_sweep { self.punctual.sweep_every } else { Duration::ZERO };
                 let from = since.max(self.punctual.calm_from).max(self.punctual.starved_at);

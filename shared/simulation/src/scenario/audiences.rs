@@ -9,7 +9,7 @@ use redial_core::audience::{SHARDS, shard_of};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::ledger::DEDUPE_WINDOW;
 
-use super::drawing::{SENDING, TENANTS, moment, secs};
+use super::drawing::{self, SENDING, TENANTS, moment, secs};
 use super::faults::{Faults, Outage};
 use super::pressure::InVain;
 use super::receivers::{self, Receiver};
@@ -126,7 +126,7 @@ impl Audiences {
     }
 
     pub(super) fn some(rng: &mut StdRng, faults_end: Duration) -> Self {
-        let main = TENANTS.choose(rng).copied().unwrap_or("acme");
+        let main = drawing::tenant(rng);
         let members = members(rng, main, faults_end);
         let mut sendings = sendings(rng, main, members.len());
         let later = rng.random_bool(0.2).then(|| later(rng));

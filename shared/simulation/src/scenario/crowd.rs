@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use redial_core::outcome::{InDoubt, NotSent};
 
-use super::drawing::{TENANTS, secs};
+use super::drawing::{self, TENANTS, secs};
 use super::faults::Faults;
 use super::messages::Sending;
 use super::operators::{Action, Whose};
@@ -114,7 +114,7 @@ pub(super) fn limit(crowd: &Crowd, rng: &mut StdRng) -> Vec<(Duration, Action)> 
 }
 
 pub(super) fn lone(rng: &mut StdRng, crowd: &Crowd, until: Duration, receivers: usize) -> Lone {
-    let tenant = TENANTS.choose(rng).copied().unwrap_or(TENANTS[0]);
+    let tenant = drawing::tenant(rng);
     let receiver = crowd.shared.unwrap_or_else(|| rng.random_range(0..receivers));
     let (from, until, behaviour) = match crowd.out {
         // It answers all along, …
@@ -156,8 +156,7 @@ fn messages(
         let lone = crowd.lone.filter(|_| rng.random_bool(to_the_lone));
         Sending {
             at: until.mul_f64(f64::from(n) / f64::from(count)),
-            tenant: lone
-                .map_or_else(|| TENANTS.choose(rng).copied().unwrap_or(TENANTS[0]), |lone| lone.tenant),
+            tenant: lone.map_or_else(|| drawing::tenant(rng), |lone| lone.tenant),
             id: format!("s{n}"),
             receiver: lone.map_or_else(|| rng.random_range(0..receivers), |lone| lone.receiver),
             by_address: rng.random_bool(is_by_address),

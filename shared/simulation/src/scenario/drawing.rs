@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
 /// When every scenario begins.
@@ -20,6 +21,10 @@ pub(super) fn source(seed: u64, part: &str) -> StdRng {
 
 pub(super) fn secs(rng: &mut StdRng, from: u64, to: u64) -> Duration {
     Duration::from_millis(rng.random_range(from * 1000..=to * 1000))
+}
+
+pub(super) fn tenant(rng: &mut StdRng) -> &'static str {
+    TENANTS.choose(rng).copied().unwrap_or(TENANTS[0])
 }
 
 /// A moment before `end`.

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use super::audiences::Audiences;
 use super::clock::Clock;
 use super::crowd::{self, Crowd};
-use super::drawing::{TENANTS, secs, source};
+use super::drawing::{self, secs, source};
 use super::faults::{Faults, Outage};
 use super::focus::Focus;
 use super::hostile;
@@ -283,7 +283,7 @@ fn waiting(blank: Scenario, rng: &mut StdRng) -> Scenario {
     phases.push((at, Behaviour::Accepts));
     let receivers = vec![Receiver { is_webhook: false, phases }; 3];
     let sendings = (0..120).map(|n| {
-        let tenant = TENANTS.choose(rng).copied().unwrap_or(TENANT);
+        let tenant = drawing::tenant(rng);
         Sending { tenant, ..plain(n, secs(rng, 0, 120), n % 3) }
     });
     let sendings = sendings.collect();

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use redial_core::outcome::InDoubt;
 
-use super::drawing::{TENANTS, secs};
+use super::drawing::{self, secs};
 use super::faults::Faults;
 use super::messages::Sending;
 use super::protection::Stream;
@@ -223,7 +223,7 @@ fn others(rng: &mut StdRng, until: Duration, are_well: bool) -> Vec<Receiver> {
 fn others_messages(rng: &mut StdRng, interval: Duration, count: u32, receivers: usize) -> Vec<Sending> {
     let sendings = (0..count).map(|n| Sending {
         at: interval * n,
-        tenant: TENANTS.choose(rng).copied().unwrap_or(TENANTS[0]),
+        tenant: drawing::tenant(rng),
         id: format!("s{n}"),
         receiver: rng.random_range(0..receivers),
         class: rng.random_bool(0.2).then_some("otp"),

@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use super::drawing::{SENDING, TENANTS, moment, secs};
+use super::drawing::{self, SENDING, moment, secs};
 use super::hours::Hours;
 
 /// A message that a producer sends.
@@ -52,7 +52,7 @@ fn sending(rng: &mut StdRng, n: usize, receivers: usize) -> Sending {
     let at = moment(rng, SENDING);
     Sending {
         at,
-        tenant: TENANTS.choose(rng).copied().unwrap_or("acme"),
+        tenant: drawing::tenant(rng),
         id: format!("m{n}"),
         receiver: rng.random_range(0..receivers),
         content: 0,

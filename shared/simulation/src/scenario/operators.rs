@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use redial_core::replay::Permissions;
 
-use super::drawing::{TENANTS, moment, secs};
+use super::drawing::{self, moment, secs};
 use super::messages::Sending;
 
 /// How long after the faults operators still act: dead letters come late.
@@ -51,7 +51,7 @@ pub(super) fn protect(rng: &mut StdRng, receivers: usize, until: Duration) -> Ve
     let which = |rng: &mut StdRng| rng.random_range(0..receivers);
     if rng.random_bool(0.5) {
         let whose = if rng.random_bool(0.5) {
-            Whose::Tenant(TENANTS.choose(rng).copied().unwrap_or("acme"))
+            Whose::Tenant(drawing::tenant(rng))
         } else {
             Whose::Origin(which(rng))
         };

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use redial_core::outcome::{InDoubt, NotSent};
 
-use super::drawing::{TENANTS, secs};
+use super::drawing::{self, secs};
 use super::faults::Faults;
 use super::messages::Sending;
 use super::receivers::{Behaviour, Receiver};
@@ -62,7 +62,7 @@ pub(super) fn draw(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) ->
     let otp = if rng.random_bool(0.3) { 0.3 } else { 0.0 };
     let sendings = (0..count).map(|n| Sending {
         at: interval * n,
-        tenant: TENANTS.choose(rng).copied().unwrap_or("acme"),
+        tenant: drawing::tenant(rng),
         id: format!("s{n}"),
         receiver: rng.random_range(0..receivers.len()),
         class: rng.random_bool(otp).then_some("otp"),
