@@ -1,6 +1,7 @@
 //! Sorting a batch: what is no message, what is a release, which messages are one delivery, and which belong to messages to audiences.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use super::acknowledgements::Acknowledgements;
 use super::job::Job;
@@ -24,6 +25,9 @@ use redial_core::time::Timestamp;
 use redial_core::traceparent::Traceparent;
 use redial_core::wait::Release;
 use redial_core::webhook::Health;
+
+/// By how much the clocks of two of SQS's servers, which say when a message was sent, may differ: assumed.
+const SQS_CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
 /// A message as SQS delivered it.
 #[derive(Clone, Debug)]
@@ -157,6 +161,8 @@ impl Batch {
                 },
             }
         }
+        batch.expansions = newest(std::mem::take(&mut batch.expansions), incoming, &mut batch.decided);
+        batch.pages = newest(std::mem::take(&mut batch.pages), incoming, &mut batch.decided);
         batch
     }
 
@@ -187,6 +193,30 @@ impl Batch {
             Some(_) => self.decided.comes_back(job.place, Setback::NotAdmitted),
         }
     }
+}
+
+/// Of equal messages those that were sent last; the older ones are acknowledged. Each crash between sending a message on and
+/// acknowledging it leaves one more, and each of them would be sent on again. What takes the place of a message is newer than it, so that the
+/// newest one that exists is never acknowledged for another's sake, whichever two of them two workers receive.
+fn newest<T: PartialEq>(
+    messages: Vec<(usize, T)>,
+    incoming: &[Incoming],
+    decided: &mut Acknowledgements,
+) -> Vec<(usize, T)> {
+    let surely_newer = |(place, message): &(usize, T), (other, its): &(usize, T)| {
+        its == message && incoming[*other].sent >= incoming[*place].sent.plus(SQS_CLOCKS_DIFFER)
+    };
+    let is_older: Vec<bool> =
+        messages.iter().map(|message| messages.iter().any(|other| surely_newer(message, other))).collect();
+    let mut newest = Vec::with_capacity(messages.len());
+    for (message, is_older) in messages.into_iter().zip(is_older) {
+        if is_older {
+            decided.acknowledged(message.0);
+        } else {
+            newest.push(message);
+        }
+    }
+    newest
 }
 
 /// What a message carries that the ledger lacks: nothing, a claim that is given back, or the outcome of an attempt.

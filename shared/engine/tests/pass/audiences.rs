@@ -123,7 +123,7 @@ fn fifty_thousand_get_it_once_though_who_hands_it_on_is_killed_ten_times() {
 }
 
 #[test]
-fn whoever_crosses_another_on_a_part_comes_back_for_the_other_may_die() {
+fn one_that_crosses_another_on_a_part_comes_back_for_the_other_may_die() {
     let mut harness = with_readers(40);
     harness.produce(&message(""));
     harness.run_until(|it| it.travelling().iter().any(|body| body.contains("\"expand\"")));
@@ -163,7 +163,7 @@ fn the_same_message_twice_is_one_and_another_content_under_its_id_a_conflict() {
 }
 
 #[test]
-fn a_called_off_message_is_handed_to_nobody_else_and_who_waits_for_a_retry_does_not_get_it() {
+fn a_called_off_message_is_handed_to_no_one_else_and_who_waits_for_a_retry_does_not_get_it() {
     let mut harness = with_readers(3);
     harness.state().usual_answer = Some(answered(503));
     harness.produce(&message(""));
@@ -282,6 +282,32 @@ fn a_slower_copy_of_a_page_sends_nothing_to_those_behind_it() {
     let moved = &state.progress[&(run, shard)];
     assert_eq!((&moved.after, moved.done), (&part.after, false));
     assert!(moved.rests_until >= part.rests_until);
+}
+
+#[test]
+fn of_copies_of_a_part_in_one_batch_those_that_were_surely_sent_last_come_back() {
+    let mut harness = with_readers(40);
+    harness.produce_in_bulk(&message("").replace(r#""tag":"news""#, r#""tag":"news","rate":"90/h""#));
+    let rests = |it: &Harness| {
+        it.state().progress.iter().find(|it| it.1.rests_until.is_some()).map(|it| it.0.clone())
+    };
+    harness.run_until(|it| rests(it).is_some());
+    let (run, shard) = rests(&harness).expect("one rests");
+    let part = Expansion { run: run.clone(), shard }.outgoing(Lane::Bulk, DelaySeconds::ZERO).body;
+    let other = Expansion { run, shard: (shard + 1) % 16 }.outgoing(Lane::Bulk, DelaySeconds::ZERO).body;
+    let other = harness.produce_retry(&other);
+    let ids = [0, 1, 500, 700].map(|ms| {
+        harness.pass(Duration::from_millis(ms));
+        harness.produce_retry(&part)
+    });
+    let of_all: Vec<String> = ids.iter().rev().chain([&other]).cloned().collect();
+    let batch = harness.receive(&of_all);
+    let mut back = harness.invoke_with(batch);
+    back.retain(|id| *id != other);
+    back.sort();
+    let mut newest = ids[2..].to_vec();
+    newest.sort();
+    assert_eq!(back, newest, "of {ids:?}");
 }
 
 #[test]

@@ -157,6 +157,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "let _ = until;\n                    acknowledgements.acknowledged(place);",
     },
     Mutant {
+        name: "copies of a part in one batch are acknowledged for each other's sake",
+        rule: "the newest message of a part is acknowledged for no other's sake",
+        file: BATCH,
+        find: "its == message && incoming[*other].sent >= incoming[*place].sent.plus(SQS_CLOCKS_DIFFER)",
+        replace: "its == message && other != place",
+    },
+    Mutant {
         name: "one that crosses another on a part is acknowledged",
         rule: "the other may hold the very same message, and die",
         file: EXPAND,
