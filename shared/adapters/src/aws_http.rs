@@ -1,6 +1,7 @@
 //! The AWS SDK's HTTP client and settings.
 //!
-//! Two settings differ from the SDK's defaults. TLS is rustls on ring, because aws-lc adds 80 to 135 ms to a cold start for its first
+//! The client is reqwest's, which also sends pushes: a second one would be a third of a megabyte more of the executable. Two settings
+//! differ from the SDK's defaults. TLS is rustls on ring, because aws-lc adds 80 to 135 ms to a cold start for its first
 //! random number. And the trust store is Amazon's five roots, because reading the system's store is most of a cold start; behind another
 //! authority (a TLS-inspecting proxy, a private endpoint), set `AWS_CA_BUNDLE`, the variable that AWS's other tools read, to a PEM file
 //! that replaces the roots.
@@ -20,16 +21,20 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
+    SharedHttpConnector,
 };
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use reqwest::redirect;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+
+use crate::egress::client_config;
 
 /// The environment variable that names a PEM file with the roots to trust instead of Amazon's.
 pub const CA_BUNDLE_VARIABLE: &str = "AWS_CA_BUNDLE";
@@ -78,7 +83,6 @@ pub fn sdk_config(lookup: impl Fn(&str) -> Option<String>) -> Result<SdkConfig, 
 /// With this client, and with time-outs and retries.
 fn patient(http_client: SharedHttpClient) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
         .operation_attempt_timeout(ATTEMPT_TIMEOUT)
         .operation_timeout(OPERATION_TIMEOUT)
         .build();
@@ -90,56 +94,86 @@ fn patient(http_client: SharedHttpClient) -> SdkConfig {
         .build()
 }
 
-/// An HTTP client that makes its connector when it is first used, and not once more for each service's client, to see whether it can:
-/// for that, the roots would be parsed again each time.
-#[derive(Debug)]
-struct Unchecked(SharedHttpClient);
+/// A client of reqwest's as the SDK's. Bodies are sent and read whole: no call of Redial's streams.
+#[derive(Clone, Debug)]
+struct Client(reqwest::Client);
 
-impl HttpClient for Unchecked {
-    fn http_connector(
-        &self,
-        settings: &HttpConnectorSettings,
-        components: &RuntimeComponents,
-    ) -> SharedHttpConnector {
-        self.0.http_connector(settings, components)
+impl HttpClient for Client {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for Client {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let client = self.0.clone();
+        HttpConnectorFuture::new(async move {
+            let request = request.try_into_http1x().map_err(|error| ConnectorError::user(error.into()))?;
+            let request = request.map(|body| body.bytes().unwrap_or_default().to_vec());
+            let request = reqwest::Request::try_from(request).map_err(failed)?;
+            let mut answer = client.execute(request).await.map_err(failed)?;
+            let mut response = http::Response::new(());
+            *response.status_mut() = answer.status();
+            *response.headers_mut() = std::mem::take(answer.headers_mut());
+            let body = answer.bytes().await.map_err(failed)?;
+            let response = response.map(|()| SdkBody::from(body));
+            HttpResponse::try_from(response).map_err(|error| ConnectorError::other(error.into(), None))
+        })
+    }
+}
+
+/// As the SDK's retries tell failures apart: they make a call again whose connection failed or took too long.
+fn failed(error: reqwest::Error) -> ConnectorError {
+    let error = error.without_url();
+    if error.is_timeout() {
+        ConnectorError::timeout(error.into())
+    } else if error.is_builder() {
+        ConnectorError::user(error.into())
+    } else {
+        ConnectorError::io(error.into())
     }
 }
 
 /// A client on ring that trusts the certificates of that PEM file, or Amazon's roots.
 pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundleError> {
-    let pem = match ca_bundle {
+    let roots = match ca_bundle {
         Some(path) => read_bundle(path)?,
-        None => AMAZON_ROOTS.to_vec(),
+        None => roots(AMAZON_ROOTS).expect("invariant: Amazon's roots are roots"),
     };
-    let context = TlsContext::builder()
-        .with_trust_store(TrustStore::empty().with_pem_certificate(pem))
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(client_config(roots))
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
         .build()
-        .expect("invariant: a trust store is all that there is to a TLS context");
-    let provider = Provider::Rustls(CryptoMode::Ring);
-    let client = Builder::new().tls_provider(provider).tls_context(context).build_https();
-    Ok(SharedHttpClient::new(Unchecked(client)))
+        .expect("invariant: constants and a finished TLS configuration make a client");
+    Ok(SharedHttpClient::new(Client(client)))
 }
 
-/// Reads the file, and checks that each certificate parses, which the SDK does not.
-fn read_bundle(path: &Path) -> Result<Vec<u8>, CaBundleError> {
+/// Reads the file's certificates.
+fn read_bundle(path: &Path) -> Result<RootCertStore, CaBundleError> {
     let pem =
         std::fs::read(path).map_err(|error| CaBundleError::Unreadable { path: path.to_owned(), error })?;
-    let are_roots = count_roots(&pem).is_some_and(|count| count > 0);
-    are_roots.then_some(pem).ok_or_else(|| CaBundleError::NotCertificates { path: path.to_owned() })
+    roots(&pem)
+        .filter(|roots| !roots.is_empty())
+        .ok_or_else(|| CaBundleError::NotCertificates { path: path.to_owned() })
 }
 
-/// The number of certificates; `None` if one of them cannot be a root.
-fn count_roots(pem: &[u8]) -> Option<usize> {
+/// The certificates; `None` if one of them cannot be a root.
+fn roots(pem: &[u8]) -> Option<RootCertStore> {
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         store.add(certificate.ok()?).ok()?;
     }
-    Some(store.len())
+    Some(store)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use aws_sdk_secretsmanager::config::Credentials;
     use http_body_util::Full;
@@ -151,7 +185,7 @@ mod tests {
 
     #[test]
     fn amazon_s_five_roots_parse_and_a_bundle_that_is_none_is_refused_by_name() {
-        assert_eq!(count_roots(AMAZON_ROOTS), Some(5));
+        assert_eq!(roots(AMAZON_ROOTS).map(|roots| roots.len()), Some(5));
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect("written");
         let empty = tempfile::NamedTempFile::new().expect("a file");
@@ -201,10 +235,35 @@ mod tests {
             .endpoint_url(endpoint)
             .region(Region::new("eu-central-1"))
             .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
-            .retry_config(RetryConfig::disabled())
             .build();
         let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&config));
         secrets.fetch("vapid").await.map(|secret| secret.expose().to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_connection_breaks_or_that_is_answered_503_is_made_again() {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let emulator = Receiver::plain_http(move |request| {
+            let nth = counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                match nth {
+                    0 => Err(io::ErrorKind::ConnectionReset.into()),
+                    1 => {
+                        let mut busy = http::Response::new(Full::from("{}"));
+                        *busy.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+                        Ok(busy)
+                    }
+                    _ => answer(request).await,
+                }
+            }
+        })
+        .await;
+        let endpoint = format!("http://127.0.0.1:{}", emulator.port);
+        let client = http_client(None).expect("a client");
+        assert_eq!(fetch(endpoint, client.clone()).await, Ok("s3cret".to_owned()));
+        assert_eq!(calls.load(Ordering::SeqCst), 3);
+        drop(emulator);
     }
 
     #[tokio::test]

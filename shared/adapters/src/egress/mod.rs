@@ -90,7 +90,11 @@ impl Egress {
         let connect_timeout = config.connect_timeout.min(config.total_timeout / 2);
         let warm_up = WarmUp::new(LONGEST_WARM_UP.min(config.total_timeout / 4));
         Self {
-            connections: Connections::new(client_config(&config.extra_roots), connect_timeout, lookup),
+            connections: Connections::new(
+                client_config(config.extra_roots.with_public()),
+                connect_timeout,
+                lookup,
+            ),
             allow: config.allow,
             warm_up,
             total_timeout: config.total_timeout,

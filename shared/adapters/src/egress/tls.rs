@@ -37,12 +37,17 @@ impl ExtraRoots {
         let fit = certificates.iter().all(|certificate| trial.add(certificate.clone()).is_ok());
         if fit && !trial.is_empty() { Ok(Self(certificates)) } else { Err(ExtraRootError::NotCertificates) }
     }
+
+    /// Mozilla's roots and these.
+    pub(crate) fn with_public(&self) -> RootCertStore {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        roots.add_parsable_certificates(self.0.iter().cloned());
+        roots
+    }
 }
 
-/// TLS 1.2 and 1.3 on ring, HTTP/2 preferred, Mozilla's roots and these.
-pub(crate) fn client_config(extra: &ExtraRoots) -> ClientConfig {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    roots.add_parsable_certificates(extra.0.iter().cloned());
+/// TLS 1.2 and 1.3 on ring, HTTP/2 preferred, these roots.
+pub(crate) fn client_config(roots: RootCertStore) -> ClientConfig {
     let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("invariant: ring has what TLS 1.2 and 1.3 need")

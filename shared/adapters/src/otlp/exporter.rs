@@ -80,7 +80,7 @@ impl Spans {
     /// endpoints are.
     pub fn new(stack: String, collector: &Collector, headers: &CollectorHeaders, roots: &ExtraRoots) -> Self {
         let client = Client::builder()
-            .tls_backend_preconfigured(client_config(roots))
+            .tls_backend_preconfigured(client_config(roots.with_public()))
             .no_proxy()
             .redirect(redirect::Policy::none())
             .referer(false)
