@@ -9,7 +9,7 @@
 //!
 //! A lease token is random, so no delivery has such a key, whatever its tenant is called.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
@@ -150,7 +150,9 @@ fn of_item(item: &Item) -> Batch {
         let text = aws_sdk_dynamodb::types::AttributeValue::as_s(value).ok()?;
         Some((place, Success::from_text(text)?))
     };
-    Batch { sent: item.iter().filter_map(success).collect(), is_closed: item.contains_key("closed") }
+    let mut sent = BTreeMap::new();
+    sent.extend(item.iter().filter_map(success));
+    Batch { sent, is_closed: item.contains_key("closed") }
 }
 
 #[cfg(test)]

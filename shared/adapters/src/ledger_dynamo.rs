@@ -304,7 +304,7 @@ impl Ledger for DynamoLedger {
         };
         let (some, others) = futures_util::join!(some, others);
         let mut written: Vec<(usize, Result<Fence, PortError>)> = some.into_iter().chain(others).collect();
-        written.sort_by_key(|(at, _)| *at);
+        written.sort_unstable_by_key(|(at, _)| *at);
         written.into_iter().map(|(_, fence)| fence).collect()
     }
 

@@ -154,7 +154,7 @@ fn stored(item: &Item) -> Vec<Stored> {
         Stored { policy, last_good: item.text(&good).map(str::to_owned), slot }
     };
     let mut stored: Vec<Stored> = slots.map(read).collect();
-    stored.sort_by(|a, b| a.slot.cmp(&b.slot));
+    stored.sort_unstable_by(|a, b| a.slot.cmp(&b.slot));
     stored
 }
 

@@ -6,11 +6,12 @@
 //! of what a start costs. What that call does not answer, each secret is asked for by itself; so it needs no right to the first call
 //! where it has those to the secrets, and an error is about one secret.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
 use aws_sdk_secretsmanager::types::SecretValueEntry;
 use futures_util::future::try_join_all;
+use redial_core::distinct::distinct;
 
 use crate::aws_error;
 
@@ -103,7 +104,7 @@ impl SecretsManager {
             SecretLocation::SecretsManager(id) => Some(id.as_str()),
             SecretLocation::Value(_) => None,
         });
-        let ids: BTreeSet<&str> = ids.collect();
+        let ids = distinct(ids);
         let together = if ids.len() > 1 { self.fetch_together(&ids).await? } else { HashMap::new() };
         let read = locations.map(async |location| match location {
             SecretLocation::SecretsManager(id) => match together.get(id.as_str()) {
@@ -117,17 +118,14 @@ impl SecretsManager {
     }
 
     /// Those of these secrets that one call answers; none if the role lacks the right to it. At most 20 (API reference).
-    async fn fetch_together<'a>(
-        &self,
-        ids: &BTreeSet<&'a str>,
-    ) -> Result<HashMap<&'a str, Secret>, SecretError> {
+    async fn fetch_together<'a>(&self, ids: &[&'a str]) -> Result<HashMap<&'a str, Secret>, SecretError> {
         let list = ids.iter().map(|id| (*id).to_owned()).collect();
         let call = self.client.batch_get_secret_value().set_secret_id_list(Some(list));
         let answer = match Box::pin(call.send()).await {
             Ok(answer) => answer,
             Err(error) => {
                 let code = aws_error::of_call("BatchGetSecretValue", &error).code;
-                let id = ids.iter().copied().collect::<Vec<_>>().join("`, `");
+                let id = ids.join("`, `");
                 let error = SecretError::Unavailable { id, code };
                 return if error.is_passing() { Err(error) } else { Ok(HashMap::new()) };
             }
@@ -230,7 +228,7 @@ mod tests {
     #[tokio::test]
     async fn secrets_are_read_in_one_call_by_name_and_by_arn() {
         let (_service, secrets, calls) = answering(|ids| {
-            assert_eq!(ids, json!([ARN, "vapid"]));
+            assert_eq!(ids, json!(["vapid", ARN]));
             let bytes = json!({"ARN": ARN, "Name": "webhook", "SecretBinary": "d2ViaG9vaydz"});
             let vapid_s = json!({"ARN": "arn:aws:secretsmanager:eu-central-1:1:secret:vapid-x1Y2z3", "Name": "vapid", "SecretString": "vapid's"});
             ok(&json!({"SecretValues": [bytes, vapid_s], "Errors": []}))

@@ -21,6 +21,7 @@ pub mod body;
 pub mod channel;
 pub mod dead_letter;
 pub mod delivery_options;
+pub mod distinct;
 pub mod endpoint;
 pub mod erasure;
 pub mod event;

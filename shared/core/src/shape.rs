@@ -164,7 +164,9 @@ impl<'a> Object<'a> {
         let field = |(name, value)| Field { name, value, is_done: false };
         let mut fields: Vec<Field<'a>> = fields.into_iter().map(field).collect();
         let mut by_name: Vec<usize> = (0..fields.len()).collect();
-        by_name.sort_by(|one, other| order(&fields[*one].name, &fields[*other].name));
+        by_name.sort_unstable_by(|one, other| {
+            order(&fields[*one].name, &fields[*other].name).then(one.cmp(other))
+        });
         by_name.dedup_by(|later, first| {
             let is_again = fields[*later].name == fields[*first].name;
             fields[*later].is_done |= is_again;

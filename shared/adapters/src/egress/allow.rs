@@ -3,7 +3,6 @@
 //! A resolver never sees an address literal or a port, so both are checked here. Names pass here and are checked in the
 //! resolver, at the moment of connecting.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use redial_core::endpoint::{Endpoint, Origin};
@@ -17,7 +16,7 @@ const HTTPS_PORT: u16 = 443;
 /// The origins that are exempt from the check of addresses and ports (`EGRESS_ALLOW`): receivers of tests and of the
 /// local stack. Empty in a deployment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct EgressAllow(BTreeSet<Origin>);
+pub struct EgressAllow(Vec<Origin>);
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(

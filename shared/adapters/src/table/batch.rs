@@ -3,7 +3,7 @@
 //! DynamoDB refuses a whole BatchWriteItem for one item that is too long or otherwise invalid. The call is then made item by item,
 //! so that the item fails alone: the others may be other tenants'.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use aws_sdk_dynamodb::types::{
     DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, WriteRequest,
@@ -57,9 +57,9 @@ impl Table {
         reading: Reading,
         patience: Patience,
     ) -> Result<Vec<Option<Item>>, PortError> {
-        let distinct: BTreeMap<_, &Item> = keys.iter().map(|key| (name(key), key)).collect();
-        let wanted = distinct.into_iter().filter(|(name, _)| is_valid(*name));
-        let wanted: Vec<Item> = wanted.map(|(_, key)| key.clone()).collect();
+        let mut named = HashSet::with_capacity(keys.len());
+        let wanted = keys.iter().filter(|key| is_valid(name(key)) && named.insert(name(key)));
+        let wanted: Vec<Item> = wanted.cloned().collect();
         let calls = wanted.chunks(MOST_KEYS).map(|chunk| self.read_chunk(chunk.to_vec(), reading, patience));
         let found = try_join_all(calls).await?.concat();
         let found: HashMap<_, &Item> = found.iter().map(|item| (name(item), item)).collect();

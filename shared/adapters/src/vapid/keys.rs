@@ -66,8 +66,9 @@ impl VapidKeys {
             return VapidDocument::parse(text)?.keys();
         }
         let key = VapidKey::parse(text).map_err(VapidKeysError::OnlyKey)?;
-        let id = only_key_id();
-        Ok(Self { default: id.clone(), current: id.clone(), keys: BTreeMap::from([(id, key)]) })
+        let (id, mut keys) = (only_key_id(), BTreeMap::new());
+        keys.insert(id.clone(), key);
+        Ok(Self { default: id.clone(), current: id, keys })
     }
 
     /// The key of that id, or the default one; `None` if there is no such id.
@@ -155,7 +156,8 @@ impl VapidDocument {
         if is_bare(text) {
             let id = only_key_id();
             VapidKey::parse(text).map_err(VapidKeysError::OnlyKey)?;
-            let keys = BTreeMap::from([(id.clone(), Secret::new(text.trim().to_owned()))]);
+            let mut keys = BTreeMap::new();
+            keys.insert(id.clone(), Secret::new(text.trim().to_owned()));
             return Ok(Self { default: id.clone(), current: id, keys });
         }
         // serde_json's own message may quote what it found, which may be a key.
@@ -164,17 +166,19 @@ impl VapidDocument {
         let id = |text: &str| VapidKeyId::parse(text).ok_or(VapidKeysError::KeyId);
         let default = id(&written.default)?;
         let current = written.current.as_deref().map_or_else(|| Ok(default.clone()), id)?;
-        let keys = written.keys.into_iter().map(|(of, key)| Ok((id(&of)?, Secret::new(key))));
-        let keys = keys.collect::<Result<_, VapidKeysError>>()?;
+        let mut keys = BTreeMap::new();
+        for (of, key) in written.keys {
+            keys.insert(id(&of)?, Secret::new(key));
+        }
         Ok(Self { default, current, keys })
     }
 
     pub fn keys(&self) -> Result<VapidKeys, VapidKeysError> {
-        let read = |(id, key): (&VapidKeyId, &Secret)| match VapidKey::parse(key.expose()) {
-            Ok(key) => Ok((id.clone(), key)),
-            Err(error) => Err(VapidKeysError::Key { id: id.clone(), error }),
-        };
-        let keys: BTreeMap<_, _> = self.keys.iter().map(read).collect::<Result<_, _>>()?;
+        let mut keys = BTreeMap::new();
+        for (id, key) in &self.keys {
+            let read = VapidKey::parse(key.expose());
+            keys.insert(id.clone(), read.map_err(|error| VapidKeysError::Key { id: id.clone(), error })?);
+        }
         if !keys.contains_key(&self.default) {
             return Err(VapidKeysError::Default);
         }

@@ -51,8 +51,9 @@ impl Success {
         };
         let is_plain =
             record.verdict == Some(Verdict::Sent.label()) && record.not_before.is_none() && !record.in_doubt;
-        let success =
-            Self { at: record.now, status: record.status, headers: record.headers.iter().cloned().collect() };
+        let mut headers = BTreeMap::new();
+        headers.extend(record.headers.iter().cloned());
+        let success = Self { at: record.now, status: record.status, headers };
         record.place.filter(|_| is_plain).map(|place| (place, success))
     }
 
@@ -116,8 +117,9 @@ pub struct Together {
 impl Together {
     /// Those of these records of one token that a batch can hold; `None` if they are too few.
     pub fn of(records: &[Record]) -> Option<Self> {
-        let listed = |(at, record)| Some((at, Success::of(record)?));
-        let successes: BTreeMap<_, _> = records.iter().enumerate().filter_map(listed).collect();
+        let mut successes = BTreeMap::new();
+        successes
+            .extend(records.iter().enumerate().filter_map(|(at, record)| Some((at, Success::of(record)?))));
         let first = successes.keys().next().filter(|_| successes.len() >= AT_LEAST)?;
         let lease_token = records[*first].lease_token.clone();
         let latest = successes.keys().map(|at| records[*at].expires_at()).max()?;

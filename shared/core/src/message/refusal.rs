@@ -94,7 +94,8 @@ fn near(name: &str) -> Option<&'static str> {
 fn names() -> &'static BTreeMap<String, String> {
     static NAMES: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let mut names = BTreeMap::from([(String::new(), String::new())]);
+        let mut names = BTreeMap::new();
+        names.insert(String::new(), String::new());
         let schema = serde_json::from_str(SCHEMA).unwrap_or_default();
         add_names(&schema, &schema, "", &mut names);
         names

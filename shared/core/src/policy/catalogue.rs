@@ -52,7 +52,7 @@ impl Catalogue {
                 Err(errors) => invalid.push(InvalidPolicy { name: (*name).to_owned(), errors }),
             }
         }
-        catalogue.entries.sort_by(|a, b| a.policy.name.cmp(&b.policy.name));
+        catalogue.entries.sort_unstable_by(|a, b| a.policy.name.cmp(&b.policy.name));
         (catalogue, invalid)
     }
 

@@ -5,12 +5,12 @@
 //! the breaker opened, up to `TENANTS_AGREE` and `RECIPIENTS_AGREE`. If no others come within `REPEATS_AFTER`, those who are there
 //! decide.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::whose::{Place, Whose};
+use crate::distinct::distinct;
 use crate::time::Timestamp;
 
 /// How many probes a half-open breaker lets through. The majority of their answers decides.
@@ -176,8 +176,8 @@ impl Votes {
 
     fn agree(&self, succeeded: bool, voters: Voters) -> bool {
         let agreeing = || self.ballots.iter().filter(|ballot| ballot.2 == Some(succeeded));
-        let tenants: BTreeSet<Place> = agreeing().map(|ballot| ballot.0).collect();
-        let recipients: BTreeSet<(Place, u16)> = agreeing().map(|ballot| (ballot.0, ballot.1)).collect();
+        let tenants = distinct(agreeing().map(|ballot| ballot.0));
+        let recipients = distinct(agreeing().map(|ballot| (ballot.0, ballot.1)));
         voters.agree(tenants.len(), recipients.len())
     }
 

@@ -1,6 +1,6 @@
 //! Sorting a batch: what is no message, what is a release, which messages are one delivery, and which belong to messages to audiences.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::acknowledgements::Acknowledgements;
@@ -10,6 +10,7 @@ use crate::ports::{Audiences, Clock, PortError, Receipt, Telemetry};
 use redial_core::audience::{Expansion, Run, RunKey};
 use redial_core::body::Body;
 use redial_core::channel::Channel;
+use redial_core::distinct::distinct;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::identity::{DeliveryKey, Turn};
 use redial_core::lane::Lane;
@@ -72,11 +73,11 @@ impl<P: Ports> Worker<P> {
             Ok(Inbound::Message(..) | Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_))
             | Err(_) => None,
         };
-        let wanted: BTreeSet<RunKey> = read.iter().filter_map(run_of).collect();
+        let wanted = distinct(read.iter().filter_map(run_of));
         if wanted.is_empty() {
             return Runs::new();
         }
-        let loaded = self.audiences.load(wanted.iter().cloned().collect(), self.system.now()).await;
+        let loaded = self.audiences.load(wanted.clone(), self.system.now()).await;
         let messages = loaded.into_iter().map(|run| run?.as_ref().map(message_of).transpose());
         wanted.into_iter().zip(messages).collect()
     }

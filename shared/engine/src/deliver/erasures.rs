@@ -12,6 +12,7 @@ use super::job::Job;
 use super::planned::Planned;
 use super::worker::{Ports, Worker};
 use crate::ports::{Erasures, PortError};
+use redial_core::distinct::distinct;
 use redial_core::erasure::Subject;
 use redial_core::identity::SubscriptionKey;
 use redial_core::plan::Plan;
@@ -76,8 +77,8 @@ impl<P: Ports> Worker<P> {
         if with_ref.is_empty() {
             return (erased, unread);
         }
-        let subjects: BTreeSet<Subject> = with_ref.iter().map(|(_, subject)| subject.clone()).collect();
-        let answers = Box::pin(self.subscriptions.erased(subjects.iter().cloned().collect())).await;
+        let subjects = distinct(with_ref.iter().map(|(_, subject)| subject.clone()));
+        let answers = Box::pin(self.subscriptions.erased(subjects.clone())).await;
         for (subject, answer) in subjects.into_iter().zip(answers) {
             for (place, _) in with_ref.iter().filter(|(_, of)| *of == subject) {
                 match &answer {

@@ -6,7 +6,7 @@
 //! A receiver that has failed for days is switched off here, where its failures are counted. Cleanup does so, too, with each dead
 //! letter; but behind an open breaker nothing becomes a dead letter, and a policy without retries makes none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
@@ -17,6 +17,7 @@ use super::rarely::rarely;
 use super::worker::{Ports, Worker};
 use crate::ports::{Outbox, PortError, SubscriptionUpdate, Subscriptions, Telemetry};
 use redial_core::channel::Channel;
+use redial_core::distinct::distinct;
 use redial_core::event::{Event, State as Announced};
 use redial_core::identity::SubscriptionKey;
 use redial_core::metric::Metric;
@@ -116,8 +117,7 @@ impl<P: Ports> Worker<P> {
             .filter_map(|it| Some((it.job.place, update(&it.job, now)?)))
             .collect();
         let done = self.switch_off(wanted, State::Disabled).await;
-        let off: BTreeSet<&SubscriptionKey> =
-            done.iter().filter(|(_, _, done)| done.is_ok()).map(|(_, key, _)| key).collect();
+        let off = distinct(done.iter().filter(|(_, _, done)| done.is_ok()).map(|(_, key, _)| key));
         self.telemetry.count(Metric::EndpointsDisabled, off.len() as u64);
         for (place, _, done) in done {
             if let Err(error) = done {

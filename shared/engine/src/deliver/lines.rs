@@ -96,7 +96,7 @@ impl<P: Ports> Worker<P> {
         let Self { system, telemetry, .. } = self;
         let mut acknowledgements = Acknowledgements::default();
         let mut refused = Vec::new();
-        waiting.sort_by(|one, other| one.line.cmp(&other.line));
+        waiting.sort_unstable_by(|one, other| one.line.cmp(&other.line).then(one.place.cmp(&other.place)));
         for own in waiting.chunk_by(|one, other| one.line == other.line) {
             let line = &own[0].line;
             let put = self.put_in_line(line, own, system.now()).await;

@@ -7,6 +7,7 @@ use super::job::Job;
 use super::rarely::rarely;
 use super::worker::{Ports, Worker};
 use crate::ports::{Clock, KnownPolicies, Policies, PortError, Subscriptions};
+use redial_core::distinct::distinct;
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::subscription::Subscription;
@@ -53,22 +54,22 @@ impl<P: Ports> Worker<P> {
     }
 
     async fn load_targets(&self, jobs: &[Job]) -> Found<SubscriptionKey, Option<Subscription>> {
-        let wanted = BTreeSet::from_iter(jobs.iter().filter_map(Job::subscription_key));
+        let wanted = distinct(jobs.iter().filter_map(Job::subscription_key));
         if wanted.is_empty() {
             return Found::new();
         }
-        let loaded = self.subscriptions.load(wanted.iter().cloned().collect()).await;
+        let loaded = self.subscriptions.load(wanted.clone()).await;
         wanted.into_iter().zip(loaded).collect()
     }
 
     /// The policies of the tenants whose policies decide on any of these jobs.
     async fn load_policies(&self, jobs: &[Job]) -> Found<Tenant, KnownPolicies> {
         let deciding = jobs.iter().filter(|job| job.follows_its_tenant());
-        let wanted = BTreeSet::from_iter(deciding.map(|job| job.message.tenant.clone()));
+        let wanted = distinct(deciding.map(|job| job.message.tenant.clone()));
         if wanted.is_empty() {
             return Found::new();
         }
-        let loaded = self.policies.of(wanted.iter().cloned().collect(), self.system.now()).await;
+        let loaded = self.policies.of(wanted.clone(), self.system.now()).await;
         for (tenant, loaded) in wanted.iter().zip(&loaded) {
             if let Ok(known) = loaded {
                 known.report(tenant, &self.telemetry);

@@ -65,7 +65,7 @@ impl<P: Ports> Worker<P> {
         let mut acknowledgements = Acknowledgements::default();
         let mut throttled = Vec::new();
         let mut counted = Vec::new();
-        waiting.sort_by_key(|it| it.bucket);
+        waiting.sort_unstable_by_key(|it| (it.bucket, it.place));
         for own in waiting.chunk_by(|one, other| one.bucket == other.bucket) {
             let bucket = own[0].bucket;
             let mut parked = Vec::new();

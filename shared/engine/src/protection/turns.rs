@@ -2,6 +2,7 @@
 
 use super::guard::Guard;
 use crate::ports::{Limited, PortError, Protection};
+use redial_core::distinct::distinct;
 use redial_core::identity::Tenant;
 use redial_core::protection::Rank;
 use redial_core::protection::turns::{Turns, Waiting};
@@ -12,20 +13,16 @@ type Own<T> = (Tenant, Vec<T>);
 
 impl Guard {
     /// These in the order of their turns: the urgent first, then tenants by their weights, as far as they were read.
-    pub fn in_turn<T>(&self, mut items: Vec<T>, of: impl Fn(&T) -> (Rank, &Tenant)) -> Vec<T> {
-        items.sort_by_key(|item| of(item).0);
-        if items.windows(2).all(|two| of(&two[0]).1 == of(&two[1]).1) {
+    pub fn in_turn<T>(&self, items: Vec<T>, of: impl Fn(&T) -> (Rank, &Tenant)) -> Vec<T> {
+        if items.windows(2).all(|two| of(&two[0]) == of(&two[1])) {
             return items;
         }
-        let mut ranks: Vec<(Rank, Vec<Own<T>>)> = Vec::new();
+        let mut ranks = Rank::ALL.map(|rank| (rank, Vec::<Own<T>>::new()));
         let all = items.len();
         for item in items {
             let (rank, tenant) = of(&item);
-            let at = ranks.iter().position(|(other, _)| *other == rank).unwrap_or_else(|| {
-                ranks.push((rank, Vec::new()));
-                ranks.len() - 1
-            });
-            let own = &mut ranks[at].1;
+            let own = ranks.iter_mut().find(|(other, _)| *other == rank).map(|(_, own)| own);
+            let own = own.expect("invariant: `ALL` has each rank");
             match own.iter().position(|(other, _)| other == tenant) {
                 Some(at) => own[at].1.push(item),
                 None => own.push((tenant.clone(), vec![item])),
@@ -57,9 +54,7 @@ impl Guard {
         tenants: impl Iterator<Item = &'t Tenant>,
         now: Timestamp,
     ) -> Option<PortError> {
-        let mut tenants: Vec<Limited> = tenants.cloned().map(Limited::Tenant).collect();
-        tenants.sort();
-        tenants.dedup();
+        let tenants: Vec<Limited> = distinct(tenants).into_iter().cloned().map(Limited::Tenant).collect();
         self.refresh(store, std::iter::empty(), &tenants, now).await
     }
 }

@@ -111,8 +111,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "what is read of a batch is mixed up where one is refused",
         rule: "each message goes to its own subscription",
         file: "shared/engine/src/deliver/resolve.rs",
-        find: "let loaded = self.subscriptions.load(wanted.iter().cloned().collect()).await;",
-        replace: "let loaded = self.subscriptions.load(wanted.iter().cloned().collect()).await;\n        let (well, rest): (Vec<_>, Vec<_>) = loaded.into_iter().partition(Result::is_ok);\n        let loaded: Vec<_> = well.into_iter().chain(rest).collect();",
+        find: "let loaded = self.subscriptions.load(wanted.clone()).await;",
+        replace: "let loaded = self.subscriptions.load(wanted.clone()).await;\n        let (well, rest): (Vec<_>, Vec<_>) = loaded.into_iter().partition(Result::is_ok);\n        let loaded: Vec<_> = well.into_iter().chain(rest).collect();",
     },
     Mutant {
         name: "what another release wrote is malformed",

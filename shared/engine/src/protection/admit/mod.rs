@@ -10,7 +10,7 @@ mod hanging;
 mod order;
 mod seats;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rand::Rng;
 
@@ -18,6 +18,7 @@ use super::guard::Guard;
 use super::seats::Seat;
 use super::seen::{Changes, ProbeOf};
 use crate::ports::{Limited, Protection};
+use redial_core::distinct::distinct;
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::protection::Rank;
@@ -126,9 +127,8 @@ impl Guard {
         if asks.is_empty() {
             return Admitted::default();
         }
-        let origins: BTreeSet<Origin> = asks.iter().map(|ask| ask.origin.clone()).collect();
-        let origins = Vec::from_iter(origins);
-        let tenants: BTreeSet<Tenant> = asks.iter().map(|ask| ask.tenant.clone()).collect();
+        let origins = distinct(asks.iter().map(|ask| ask.origin.clone()));
+        let tenants = distinct(asks.iter().map(|ask| ask.tenant.clone()));
         let limits = origins.iter().cloned().map(Limited::Origin);
         let limits: Vec<Limited> = limits.chain(tenants.into_iter().map(Limited::Tenant)).collect();
         let circuits: Vec<Circuit> = origins.into_iter().map(Circuit::Origin).collect();

@@ -3,11 +3,12 @@
 //! Tenants share an origin's limit, pace and retry budget, so their turns are an origin's. A turn counts once it brought a slot: who was
 //! turned away keeps its credit until the next batch, as long as it waits.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use super::super::contest::{Contested, SHARES_FOR};
 use super::super::guard::Known;
 use super::Ask;
+use redial_core::distinct::distinct;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::Rank;
@@ -29,7 +30,7 @@ type Own<'a> = (&'a Tenant, Vec<usize>);
 impl Known {
     pub(super) fn in_order(&self, asks: &[Ask]) -> Vec<usize> {
         let mut by_end: Vec<usize> = (0..asks.len()).collect();
-        by_end.sort_by_key(|at| (asks[*at].rank, asks[*at].deadline.at()));
+        by_end.sort_unstable_by_key(|at| (asks[*at].rank, asks[*at].deadline.at(), *at));
         if asks.windows(2).all(|two| two[0].tenant == two[1].tenant) {
             return by_end;
         }
@@ -45,7 +46,7 @@ impl Known {
                 order.push((rank, nth, asks[at].deadline.at(), at));
             }
         }
-        order.sort();
+        order.sort_unstable();
         order.into_iter().map(|(_, _, _, at)| at).collect()
     }
 
@@ -86,11 +87,11 @@ impl Known {
             recent.map(|(tenant, _)| tenant.clone()).collect()
         };
         let here = self.contested.iter().filter(|((of, _), _)| Some(of) == origin);
-        let waiting: BTreeSet<Tenant> = here.flat_map(|(_, it)| recent(it)).collect();
+        let waiting = distinct(here.flat_map(|(_, it)| recent(it)));
         if waiting.len() < 2 {
             return mine.len();
         }
-        let here: BTreeSet<&Tenant> = mine.iter().map(|at| &asks[*at].tenant).collect();
+        let here = distinct(mine.iter().map(|at| &asks[*at].tenant));
         let last = |tenant: &&Tenant| mine.iter().rposition(|at| asks[*at].tenant == **tenant);
         let until_one_has_none = here.iter().filter(|it| waiting.contains(**it)).filter_map(last).min();
         let until_one_has_none = until_one_has_none.map_or(mine.len(), |last| last + 1);
