@@ -4,6 +4,8 @@
 //! `Debug`, no `Display`, and one method, [`Endpoint::expose`], that returns the text to connect to or to store. In logs, metrics,
 //! references and the ledger an endpoint is its [`EndpointHash`]: HMAC-SHA256 under a key that rotates, written `hmac:<key id>:<hex>`.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use url::{Host, Position, Url};
 
@@ -58,7 +60,7 @@ impl Endpoint {
     /// Scheme, host and port: what a connection, a VAPID audience and a circuit breaker belong to.
     pub fn origin(&self) -> Origin {
         // Of an https address without userinfo this is its serialisation (RFC 6454, 6.2): a port that is https's own is not in it.
-        Origin(self.0[..Position::BeforePath].to_owned())
+        Origin(self.0[..Position::BeforePath].into())
     }
 
     /// The host, lower case, for matching against provider rules and allow-lists.
@@ -71,7 +73,7 @@ redacted!(Endpoint);
 
 /// An origin as RFC 6454 writes it: `https://host`, with `:port` only where it is not the scheme's own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Origin(String);
+pub struct Origin(Arc<str>);
 
 impl Origin {
     /// Reads an origin such as `https://localhost:8443`; `None` for anything with a path, query or userinfo.
@@ -83,7 +85,7 @@ impl Origin {
             && url.query().is_none()
             && url.fragment().is_none();
         (is_bare && matches!(url.scheme(), "https" | "http") && url.host().is_some())
-            .then(|| Self(url.origin().ascii_serialization()))
+            .then(|| Self(url.origin().ascii_serialization().into()))
     }
 
     /// `https://host[:port]`: also the `aud` claim of a VAPID token (RFC 8292, 2).
@@ -232,7 +234,7 @@ fn hash_with(key: &NamedKey, domain: &str, bytes: &[u8]) -> EndpointHash {
     let mut digits = [0; 64];
     hex::encode_to_slice(key.mac(domain, bytes), &mut digits).expect("invariant: a tag has 32 bytes");
     let digits = std::str::from_utf8(&digits).expect("invariant: hex digits are ASCII");
-    EndpointHash(["hmac:", &key.id, ":", digits].concat())
+    EndpointHash(["hmac:", &key.id, ":", digits].concat().into())
 }
 
 #[cfg(test)]

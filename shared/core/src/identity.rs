@@ -37,7 +37,7 @@ pub(crate) fn hashed(text: &str) -> String {
 impl DeliveryId {
     /// The id of every message that carries this idempotency key: its SHA-256 in base64url.
     pub fn from_idempotency_key(key: &str) -> Self {
-        Self(hashed(key))
+        Self(hashed(key).into())
     }
 
     /// The id of a message that has none of its own: the SQS MessageId, with every other character replaced by `-`.
@@ -47,7 +47,7 @@ impl DeliveryId {
             .take(64)
             .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' })
             .collect();
-        if id.is_empty() { Self("-".to_owned()) } else { Self(id) }
+        if id.is_empty() { Self("-".into()) } else { Self(id.into()) }
     }
 }
 

@@ -1,17 +1,16 @@
 //! Texts of a checked form, and values that are never printed.
 
-/// Declares a newtype of a text that `parse` accepts only if the check holds.
+/// Declares a newtype of a text that `parse` accepts only if the check holds. Clones share the text: a message's key is cloned dozens of times.
 macro_rules! checked_text {
     ($($(#[$doc:meta])* $name:ident, $check:expr;)*) => { $(
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
-        #[serde(transparent)]
-        pub struct $name(String);
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(std::sync::Arc<str>);
 
         impl $name {
             pub fn parse(text: &str) -> Option<Self> {
                 let check: fn(&str) -> bool = $check;
-                check(text).then(|| Self(text.to_owned()))
+                check(text).then(|| Self(text.into()))
             }
 
             pub fn as_str(&self) -> &str {
@@ -22,6 +21,12 @@ macro_rules! checked_text {
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 

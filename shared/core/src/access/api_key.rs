@@ -51,7 +51,7 @@ impl ApiKey {
             u128::from_be_bytes(bytes.try_into().expect("invariant: chunks_exact gives 16 bytes"))
         });
         let mut part = |width| base62::padded(numbers.next().unwrap_or_default(), width);
-        let id = ApiKeyId(part(ID));
+        let id = ApiKeyId(part(ID).into());
         let secret: String = PARTS.into_iter().map(part).collect();
         let checksum = checksum(&id, &secret);
         Self { id, secret: secret + &checksum }

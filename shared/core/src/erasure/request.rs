@@ -32,7 +32,7 @@ impl ErasureId {
     ) -> Self {
         let id = subscription.map(SubscriptionId::as_str).unwrap_or_default();
         let text = producer_ref.map(ProducerRef::expose).unwrap_or_default();
-        Self(hashed(&format!("erasure\0{tenant}\0{id}\0{text}")))
+        Self(hashed(&format!("erasure\0{tenant}\0{id}\0{text}")).into())
     }
 }
 
