@@ -43,7 +43,7 @@ pub const CA_BUNDLE_VARIABLE: &str = "AWS_CA_BUNDLE";
 const AMAZON_ROOTS: &[u8] = include_bytes!("aws_roots.pem");
 
 /// To connect, TLS included. Within a region it takes a few milliseconds.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One attempt of a call. DynamoDB and SQS answer within tens of milliseconds; a batch at its bound within a second.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -70,7 +70,7 @@ pub fn sdk_config(lookup: impl Fn(&str) -> Option<String>) -> Result<SdkConfig, 
     let ca_bundle = set(CA_BUNDLE_VARIABLE).map(PathBuf::from);
     let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION")).map(Region::new);
     let credentials = SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new());
-    let mut config = patient(http_client(ca_bundle.as_deref())?).into_builder();
+    let mut config = patient(http_client(ca_bundle.as_deref(), CONNECT_TIMEOUT)?).into_builder();
     config
         .set_region(region)
         .set_credentials_provider(Some(credentials))
@@ -134,8 +134,12 @@ fn failed(error: reqwest::Error) -> ConnectorError {
     }
 }
 
-/// A client on ring that trusts the certificates of that PEM file, or Amazon's roots.
-pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundleError> {
+/// A client on ring that trusts the certificates of that PEM file, or Amazon's roots, and connects within that time, TLS included. What the
+/// SDK's own time-out for connecting is set to has no effect.
+pub fn http_client(
+    ca_bundle: Option<&Path>,
+    connect_within: Duration,
+) -> Result<SharedHttpClient, CaBundleError> {
     let roots = match ca_bundle {
         Some(path) => read_bundle(path)?,
         None => roots(AMAZON_ROOTS).expect("invariant: Amazon's roots are roots"),
@@ -145,7 +149,7 @@ pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundl
         .no_proxy()
         .redirect(redirect::Policy::none())
         .referer(false)
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(connect_within)
         .build()
         .expect("invariant: constants and a finished TLS configuration make a client");
     Ok(SharedHttpClient::new(Client(client)))
@@ -190,7 +194,7 @@ mod tests {
         file.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect("written");
         let empty = tempfile::NamedTempFile::new().expect("a file");
         for path in [file.path(), empty.path(), Path::new("/nowhere/ca.pem")] {
-            let error = http_client(Some(path)).expect_err("no bundle").to_string();
+            let error = http_client(Some(path), CONNECT_TIMEOUT).expect_err("no bundle").to_string();
             assert!(
                 error.contains(CA_BUNDLE_VARIABLE) && error.contains(&path.display().to_string()),
                 "{error}"
@@ -260,7 +264,7 @@ mod tests {
         })
         .await;
         let endpoint = format!("http://127.0.0.1:{}", emulator.port);
-        let client = http_client(None).expect("a client");
+        let client = http_client(None, CONNECT_TIMEOUT).expect("a client");
         assert_eq!(fetch(endpoint, client.clone()).await, Ok("s3cret".to_owned()));
         assert_eq!(calls.load(Ordering::SeqCst), 3);
         drop(emulator);
@@ -268,7 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn plain_http_answers_and_a_bundle_takes_the_place_of_amazon_s_roots() {
-        let amazon_s = || http_client(None).expect("a client");
+        let amazon_s = || http_client(None, CONNECT_TIMEOUT).expect("a client");
         let emulator = Receiver::plain_http(answer).await;
         let endpoint = format!("http://127.0.0.1:{}", emulator.port);
         assert_eq!(fetch(endpoint, amazon_s()).await, Ok("s3cret".to_owned()));
@@ -277,7 +281,7 @@ mod tests {
         let receiver = Receiver::http(&identity, answer).await;
         let mut bundle = tempfile::NamedTempFile::new().expect("a file");
         bundle.write_all(identity.ca_pem.as_bytes()).expect("written");
-        let ours = http_client(Some(bundle.path())).expect("a client");
+        let ours = http_client(Some(bundle.path()), CONNECT_TIMEOUT).expect("a client");
         assert_eq!(fetch(receiver.origin(), ours).await, Ok("s3cret".to_owned()));
         let refused = fetch(receiver.origin(), amazon_s()).await;
         assert!(matches!(refused, Err(SecretError::Unavailable { .. })), "{refused:?}");

@@ -2,7 +2,7 @@
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
-use redial_adapters::aws_http::http_client as http_client_of_aws;
+use redial_adapters::aws_http;
 use redial_adapters::system::System;
 use redial_console::signing::signature;
 use redial_engine::ports::Clock as _;
@@ -21,7 +21,9 @@ pub fn sdk_config(endpoint: &str, key: &StackKey) -> SdkConfig {
         .region(Region::new(REGION))
         .endpoint_url(endpoint)
         .credentials_provider(SharedCredentialsProvider::new(key.credentials()))
-        .http_client(http_client_of_aws(None).expect("invariant: no bundle is read"))
+        .http_client(
+            aws_http::http_client(None, aws_http::CONNECT_TIMEOUT).expect("invariant: no bundle is read"),
+        )
         .build()
 }
 

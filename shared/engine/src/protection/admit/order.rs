@@ -3,7 +3,7 @@
 //! Tenants share an origin's limit, pace and retry budget, so their turns are an origin's. A turn counts once it brought a slot: who was
 //! turned away keeps its credit until the next batch, as long as it waits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::contest::{Contested, SHARES_FOR};
 use super::super::guard::Known;
@@ -87,7 +87,9 @@ impl Known {
             recent.map(|(tenant, _)| tenant.clone()).collect()
         };
         let here = self.contested.iter().filter(|((of, _), _)| Some(of) == origin);
-        let waiting = distinct(here.flat_map(|(_, it)| recent(it)));
+        // They may be thousands.
+        let mut waiting = BTreeSet::new();
+        waiting.extend(here.flat_map(|(_, it)| recent(it)));
         if waiting.len() < 2 {
             return mine.len();
         }
