@@ -29,7 +29,7 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use reqwest::redirect;
+use reqwest::{Body, redirect};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -94,7 +94,7 @@ fn patient(http_client: SharedHttpClient) -> SdkConfig {
         .build()
 }
 
-/// A client of reqwest's as the SDK's. Bodies are sent and read whole: no call of Redial's streams.
+/// A client of reqwest's as the SDK's. Bodies are passed on as they are: the SDK measures how fast they are sent and read.
 #[derive(Clone, Debug)]
 struct Client(reqwest::Client);
 
@@ -109,15 +109,10 @@ impl HttpConnector for Client {
         let client = self.0.clone();
         HttpConnectorFuture::new(async move {
             let request = request.try_into_http1x().map_err(|error| ConnectorError::user(error.into()))?;
-            let request = request.map(|body| body.bytes().unwrap_or_default().to_vec());
-            let request = reqwest::Request::try_from(request).map_err(failed)?;
-            let mut answer = client.execute(request).await.map_err(failed)?;
-            let mut response = http::Response::new(());
-            *response.status_mut() = answer.status();
-            *response.headers_mut() = std::mem::take(answer.headers_mut());
-            let body = answer.bytes().await.map_err(failed)?;
-            let response = response.map(|()| SdkBody::from(body));
-            HttpResponse::try_from(response).map_err(|error| ConnectorError::other(error.into(), None))
+            let request = reqwest::Request::try_from(request.map(Body::wrap)).map_err(failed)?;
+            let response: http::Response<Body> = client.execute(request).await.map_err(failed)?.into();
+            let response = HttpResponse::try_from(response.map(SdkBody::from_body_1_x));
+            response.map_err(|error| ConnectorError::other(error.into(), None))
         })
     }
 }
@@ -179,6 +174,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
     use aws_sdk_secretsmanager::config::Credentials;
     use http_body_util::Full;
     use hyper::body::Bytes;
@@ -268,6 +264,32 @@ mod tests {
         assert_eq!(fetch(endpoint, client.clone()).await, Ok("s3cret".to_owned()));
         assert_eq!(calls.load(Ordering::SeqCst), 3);
         drop(emulator);
+    }
+
+    /// As a long poll is, for which the SDK's protection against stalled streams has less patience than for the answer.
+    #[tokio::test]
+    async fn a_call_that_is_answered_late_is_no_stalled_stream() {
+        let emulator = Receiver::plain_http(async |request| {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            answer(request).await
+        })
+        .await;
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .http_client(http_client(None, CONNECT_TIMEOUT).expect("a client"))
+            .endpoint_url(format!("http://127.0.0.1:{}", emulator.port))
+            .region(Region::new("eu-central-1"))
+            .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
+            .retry_config(RetryConfig::disabled())
+            .stalled_stream_protection(
+                StalledStreamProtectionConfig::enabled().grace_period(Duration::from_secs(2)).build(),
+            )
+            .build();
+        let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&config));
+        assert_eq!(
+            secrets.fetch("vapid").await.map(|secret| secret.expose().to_owned()),
+            Ok("s3cret".to_owned())
+        );
     }
 
     #[tokio::test]
