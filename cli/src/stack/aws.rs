@@ -13,7 +13,7 @@ use redial_adapters::{
     outbox_sqs::QueueUrls,
 };
 
-use super::target::{CONNECT, Target, TargetError, timeouts};
+use super::target::{Target, TargetError, timeouts};
 use crate::{
     aws_error::{AwsError, classified},
     no_answer::naming_endpoints,
@@ -61,7 +61,7 @@ impl Target {
 async fn sdk_config(region: Option<&str>, profile: Option<&str>) -> Result<SdkConfig, TargetError> {
     let ca_bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
-        .http_client(http_client(ca_bundle.as_deref(), CONNECT)?)
+        .http_client(http_client(ca_bundle.as_deref())?)
         .timeout_config(timeouts(ATTEMPT));
     if let Some(region) = region {
         loader = loader.region(Region::new(region.to_owned()));

@@ -25,11 +25,15 @@ use redial_adapters::{
 };
 
 /// To connect: from a desk, not from within the region.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// The SDK has no timeouts of its own, and a command that hangs reports nothing.
 pub(super) fn timeouts(attempt: Duration) -> TimeoutConfig {
-    TimeoutConfig::builder().operation_attempt_timeout(attempt).operation_timeout(attempt * 3).build()
+    TimeoutConfig::builder()
+        .connect_timeout(CONNECT)
+        .operation_attempt_timeout(attempt)
+        .operation_timeout(attempt * 3)
+        .build()
 }
 
 #[derive(Clone, Debug)]

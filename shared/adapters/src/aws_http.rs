@@ -1,7 +1,6 @@
-//! The AWS SDK's HTTP client and settings.
+//! The settings of the AWS SDK.
 //!
-//! The client is reqwest's, which also sends pushes: a second one would be a third of a megabyte more of the executable. Two settings
-//! differ from the SDK's defaults. TLS is rustls on ring, because aws-lc adds 80 to 135 ms to a cold start for its first
+//! Two settings differ from the SDK's defaults. TLS is rustls on ring, because aws-lc adds 80 to 135 ms to a cold start for its first
 //! random number. And the trust store is Amazon's five roots, because reading the system's store is most of a cold start; behind another
 //! authority (a TLS-inspecting proxy, a private endpoint), set `AWS_CA_BUNDLE`, the variable that AWS's other tools read, to a PEM file
 //! that replaces the roots.
@@ -21,19 +20,12 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_smithy_runtime_api::client::http::{
-    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
-    SharedHttpConnector,
-};
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
-use aws_smithy_runtime_api::client::result::ConnectorError;
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_types::body::SdkBody;
-use reqwest::{Body, redirect};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use crate::aws_client::AwsClient;
 use crate::egress::client_config;
 
 /// The environment variable that names a PEM file with the roots to trust instead of Amazon's.
@@ -43,7 +35,7 @@ pub const CA_BUNDLE_VARIABLE: &str = "AWS_CA_BUNDLE";
 const AMAZON_ROOTS: &[u8] = include_bytes!("aws_roots.pem");
 
 /// To connect, TLS included. Within a region it takes a few milliseconds.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One attempt of a call. DynamoDB and SQS answer within tens of milliseconds; a batch at its bound within a second.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -70,7 +62,7 @@ pub fn sdk_config(lookup: impl Fn(&str) -> Option<String>) -> Result<SdkConfig, 
     let ca_bundle = set(CA_BUNDLE_VARIABLE).map(PathBuf::from);
     let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION")).map(Region::new);
     let credentials = SharedCredentialsProvider::new(EnvironmentVariableCredentialsProvider::new());
-    let mut config = patient(http_client(ca_bundle.as_deref(), CONNECT_TIMEOUT)?).into_builder();
+    let mut config = patient(http_client(ca_bundle.as_deref())?).into_builder();
     config
         .set_region(region)
         .set_credentials_provider(Some(credentials))
@@ -83,6 +75,7 @@ pub fn sdk_config(lookup: impl Fn(&str) -> Option<String>) -> Result<SdkConfig, 
 /// With this client, and with time-outs and retries.
 fn patient(http_client: SharedHttpClient) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
         .operation_attempt_timeout(ATTEMPT_TIMEOUT)
         .operation_timeout(OPERATION_TIMEOUT)
         .build();
@@ -94,60 +87,13 @@ fn patient(http_client: SharedHttpClient) -> SdkConfig {
         .build()
 }
 
-/// A client of reqwest's as the SDK's. Bodies are passed on as they are: the SDK measures how fast they are sent and read.
-#[derive(Clone, Debug)]
-struct Client(reqwest::Client);
-
-impl HttpClient for Client {
-    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        SharedHttpConnector::new(self.clone())
-    }
-}
-
-impl HttpConnector for Client {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let client = self.0.clone();
-        HttpConnectorFuture::new(async move {
-            let request = request.try_into_http1x().map_err(|error| ConnectorError::user(error.into()))?;
-            let request = reqwest::Request::try_from(request.map(Body::wrap)).map_err(failed)?;
-            let response: http::Response<Body> = client.execute(request).await.map_err(failed)?.into();
-            let response = HttpResponse::try_from(response.map(SdkBody::from_body_1_x));
-            response.map_err(|error| ConnectorError::other(error.into(), None))
-        })
-    }
-}
-
-/// As the SDK's retries tell failures apart: they make a call again whose connection failed or took too long.
-fn failed(error: reqwest::Error) -> ConnectorError {
-    let error = error.without_url();
-    if error.is_timeout() {
-        ConnectorError::timeout(error.into())
-    } else if error.is_builder() {
-        ConnectorError::user(error.into())
-    } else {
-        ConnectorError::io(error.into())
-    }
-}
-
-/// A client on ring that trusts the certificates of that PEM file, or Amazon's roots, and connects within that time, TLS included. What the
-/// SDK's own time-out for connecting is set to has no effect.
-pub fn http_client(
-    ca_bundle: Option<&Path>,
-    connect_within: Duration,
-) -> Result<SharedHttpClient, CaBundleError> {
+/// A client on ring that trusts the certificates of that PEM file, or Amazon's roots.
+pub fn http_client(ca_bundle: Option<&Path>) -> Result<SharedHttpClient, CaBundleError> {
     let roots = match ca_bundle {
         Some(path) => read_bundle(path)?,
         None => roots(AMAZON_ROOTS).expect("invariant: Amazon's roots are roots"),
     };
-    let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(client_config(roots))
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .connect_timeout(connect_within)
-        .build()
-        .expect("invariant: constants and a finished TLS configuration make a client");
-    Ok(SharedHttpClient::new(Client(client)))
+    Ok(SharedHttpClient::new(AwsClient::new(client_config(roots))))
 }
 
 /// Reads the file's certificates.
@@ -171,10 +117,7 @@ fn roots(pem: &[u8]) -> Option<RootCertStore> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
     use aws_sdk_secretsmanager::config::Credentials;
     use http_body_util::Full;
     use hyper::body::Bytes;
@@ -190,7 +133,7 @@ mod tests {
         file.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect("written");
         let empty = tempfile::NamedTempFile::new().expect("a file");
         for path in [file.path(), empty.path(), Path::new("/nowhere/ca.pem")] {
-            let error = http_client(Some(path), CONNECT_TIMEOUT).expect_err("no bundle").to_string();
+            let error = http_client(Some(path)).expect_err("no bundle").to_string();
             assert!(
                 error.contains(CA_BUNDLE_VARIABLE) && error.contains(&path.display().to_string()),
                 "{error}"
@@ -235,66 +178,15 @@ mod tests {
             .endpoint_url(endpoint)
             .region(Region::new("eu-central-1"))
             .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
+            .retry_config(RetryConfig::disabled())
             .build();
         let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&config));
         secrets.fetch("vapid").await.map(|secret| secret.expose().to_owned())
     }
 
     #[tokio::test]
-    async fn a_call_whose_connection_breaks_or_that_is_answered_503_is_made_again() {
-        let calls = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&calls);
-        let emulator = Receiver::plain_http(move |request| {
-            let nth = counted.fetch_add(1, Ordering::SeqCst);
-            async move {
-                match nth {
-                    0 => Err(io::ErrorKind::ConnectionReset.into()),
-                    1 => {
-                        let mut busy = http::Response::new(Full::from("{}"));
-                        *busy.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
-                        Ok(busy)
-                    }
-                    _ => answer(request).await,
-                }
-            }
-        })
-        .await;
-        let endpoint = format!("http://127.0.0.1:{}", emulator.port);
-        let client = http_client(None, CONNECT_TIMEOUT).expect("a client");
-        assert_eq!(fetch(endpoint, client.clone()).await, Ok("s3cret".to_owned()));
-        assert_eq!(calls.load(Ordering::SeqCst), 3);
-        drop(emulator);
-    }
-
-    /// As a long poll is, for which the SDK's protection against stalled streams has less patience than for the answer.
-    #[tokio::test]
-    async fn a_call_that_is_answered_late_is_no_stalled_stream() {
-        let emulator = Receiver::plain_http(async |request| {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            answer(request).await
-        })
-        .await;
-        let config = SdkConfig::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .http_client(http_client(None, CONNECT_TIMEOUT).expect("a client"))
-            .endpoint_url(format!("http://127.0.0.1:{}", emulator.port))
-            .region(Region::new("eu-central-1"))
-            .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
-            .retry_config(RetryConfig::disabled())
-            .stalled_stream_protection(
-                StalledStreamProtectionConfig::enabled().grace_period(Duration::from_secs(2)).build(),
-            )
-            .build();
-        let secrets = SecretsManager::new(aws_sdk_secretsmanager::Client::new(&config));
-        assert_eq!(
-            secrets.fetch("vapid").await.map(|secret| secret.expose().to_owned()),
-            Ok("s3cret".to_owned())
-        );
-    }
-
-    #[tokio::test]
     async fn plain_http_answers_and_a_bundle_takes_the_place_of_amazon_s_roots() {
-        let amazon_s = || http_client(None, CONNECT_TIMEOUT).expect("a client");
+        let amazon_s = || http_client(None).expect("a client");
         let emulator = Receiver::plain_http(answer).await;
         let endpoint = format!("http://127.0.0.1:{}", emulator.port);
         assert_eq!(fetch(endpoint, amazon_s()).await, Ok("s3cret".to_owned()));
@@ -303,7 +195,7 @@ mod tests {
         let receiver = Receiver::http(&identity, answer).await;
         let mut bundle = tempfile::NamedTempFile::new().expect("a file");
         bundle.write_all(identity.ca_pem.as_bytes()).expect("written");
-        let ours = http_client(Some(bundle.path()), CONNECT_TIMEOUT).expect("a client");
+        let ours = http_client(Some(bundle.path())).expect("a client");
         assert_eq!(fetch(receiver.origin(), ours).await, Ok("s3cret".to_owned()));
         let refused = fetch(receiver.origin(), amazon_s()).await;
         assert!(matches!(refused, Err(SecretError::Unavailable { .. })), "{refused:?}");

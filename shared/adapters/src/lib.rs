@@ -28,6 +28,7 @@ pub mod telemetry;
 pub mod access_dynamo;
 pub mod acks_dynamo;
 pub mod audiences_dynamo;
+mod aws_client;
 mod aws_error;
 pub mod aws_http;
 mod batches_dynamo;

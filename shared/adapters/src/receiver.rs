@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::aws_http::{CONNECT_TIMEOUT, http_client};
+use crate::aws_http::http_client;
 
 /// A clock that never moves.
 pub(crate) struct FixedClock(pub(crate) Timestamp);
@@ -194,7 +194,7 @@ pub(crate) fn sdk_at(port: u16) -> SdkConfig {
         .region(Region::new("eu-central-1"))
         .credentials_provider(SharedCredentialsProvider::new(Credentials::for_tests()))
         .endpoint_url(format!("http://127.0.0.1:{port}"))
-        .http_client(http_client(None, CONNECT_TIMEOUT).expect("a client"))
+        .http_client(http_client(None).expect("a client"))
         .retry_config(RetryConfig::disabled())
         .build()
 }

@@ -174,7 +174,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::aws_http::{CONNECT_TIMEOUT, http_client};
+    use crate::aws_http::http_client;
     use crate::receiver::Receiver;
 
     const ARN: &str = "arn:aws:secretsmanager:eu-central-1:1:secret:webhook-a1B2c3";
@@ -201,7 +201,7 @@ mod tests {
         .await;
         let config = aws_sdk_secretsmanager::Config::builder()
             .behavior_version(BehaviorVersion::latest())
-            .http_client(http_client(None, CONNECT_TIMEOUT).expect("a client"))
+            .http_client(http_client(None).expect("a client"))
             .endpoint_url(format!("http://127.0.0.1:{}", service.port))
             .region(Region::new("eu-central-1"))
             .credentials_provider(Credentials::for_tests())

@@ -217,7 +217,7 @@ fn active(tallies: &[Tally]) -> usize {
 
 fn without_worst(tallies: &[Tally], trouble: Trouble, apart: usize) -> impl Iterator<Item = Tally> {
     let mut tallies = tallies.to_vec();
-    tallies.sort_unstable_by_key(|tally| tally.of(trouble));
+    tallies.sort_by_key(|tally| tally.of(trouble));
     let rest = tallies.len() - apart;
     tallies.into_iter().take(rest)
 }

@@ -21,9 +21,7 @@ pub fn sdk_config(endpoint: &str, key: &StackKey) -> SdkConfig {
         .region(Region::new(REGION))
         .endpoint_url(endpoint)
         .credentials_provider(SharedCredentialsProvider::new(key.credentials()))
-        .http_client(
-            aws_http::http_client(None, aws_http::CONNECT_TIMEOUT).expect("invariant: no bundle is read"),
-        )
+        .http_client(aws_http::http_client(None).expect("invariant: no bundle is read"))
         .build()
 }
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::super::contest::{Contested, SHARES_FOR};
 use super::super::guard::Known;
 use super::Ask;
-use redial_core::distinct::distinct;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::Rank;
@@ -93,7 +92,8 @@ impl Known {
         if waiting.len() < 2 {
             return mine.len();
         }
-        let here = distinct(mine.iter().map(|at| &asks[*at].tenant));
+        let mut here = BTreeSet::new();
+        here.extend(mine.iter().map(|at| &asks[*at].tenant));
         let last = |tenant: &&Tenant| mine.iter().rposition(|at| asks[*at].tenant == **tenant);
         let until_one_has_none = here.iter().filter(|it| waiting.contains(**it)).filter_map(last).min();
         let until_one_has_none = until_one_has_none.map_or(mine.len(), |last| last + 1);
