@@ -144,7 +144,7 @@ def answers(lambda_client, function, key, label):
 
 
 def change_set(folder, environment):
-    """Deploys the bundle as its page says, up to the change set, which nobody carries out."""
+    """Deploys the bundle as its page says, up to the change set, which no one carries out."""
     command = ["sam", "deploy", "--no-resolve-s3", "--s3-bucket", BUCKET, "--no-confirm-changeset", "--no-execute-changeset"]
     command += ["--parameter-overrides", "VapidSubject=mailto:push@shop.example", "VapidSecretId=redial/vapid"]
     done = subprocess.run(

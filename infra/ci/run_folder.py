@@ -39,7 +39,7 @@ def remove_leftovers(runs):
 @contextlib.contextmanager
 def run_folder(runs):
     """A folder of this run's own in `runs`, and the descriptor of its lock. A process that inherits the descriptor uses the folder as long
-    as it runs; a later run removes what nobody uses."""
+    as it runs; a later run removes what no one uses."""
     with locked(runs / "lock"):
         remove_leftovers(runs)
         folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=runs))
