@@ -18,8 +18,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use reqwest::{Body, redirect};
+use reqwest::Body;
 use rustls::ClientConfig;
+
+use crate::egress::client_builder;
+use crate::error_chain::any;
 
 /// All of the SDK's clients that have it share its connections.
 #[derive(Clone)]
@@ -41,11 +44,7 @@ impl AwsClient {
     }
 
     fn make(&self, connect_timeout: Option<Duration>) -> reqwest::Client {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(self.0.tls.clone())
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .referer(false);
+        let client = client_builder(self.0.tls.clone());
         let client = match connect_timeout {
             Some(within) => client.connect_timeout(within),
             None => client,
@@ -117,19 +116,19 @@ fn failed(error: reqwest::Error) -> ConnectorError {
         ConnectorError::timeout(error.into())
     } else if error.is_builder() {
         ConnectorError::user(error.into())
-    } else if error.is_connect() || broke_off(&error) {
+    } else if error.is_connect() || any(&error, &broke_off) {
         ConnectorError::io(error.into())
     } else {
         ConnectorError::other(error.into(), None)
     }
 }
 
-fn broke_off(error: &reqwest::Error) -> bool {
-    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    causes.into_iter().any(|cause| match cause.downcast_ref::<hyper::Error>() {
+/// Whether this link of an error is of a connection that broke off.
+fn broke_off(link: &(dyn Error + 'static)) -> bool {
+    match link.downcast_ref::<hyper::Error>() {
         Some(error) => error.is_closed() || error.is_canceled() || error.is_incomplete_message(),
-        None => cause.is::<io::Error>(),
-    })
+        None => link.is::<io::Error>(),
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +159,15 @@ mod tests {
         read.as_ref().is_ok_and(|secret| secret.expose() == "s3cret")
     }
 
+    /// Secrets Manager, if it takes so long.
+    async fn answering_after(wait: Duration) -> Receiver {
+        Receiver::plain_http(move |_| async move {
+            tokio::time::sleep(wait).await;
+            Ok(secret())
+        })
+        .await
+    }
+
     #[tokio::test]
     async fn a_call_that_failed_is_made_again_on_another_connection() {
         let calls = Arc::new(AtomicUsize::new(0));
@@ -187,11 +195,7 @@ mod tests {
     /// As a long poll is, for which the SDK's protection against stalled streams has less patience than for the answer.
     #[tokio::test]
     async fn a_call_that_is_answered_late_is_no_stalled_stream() {
-        let emulator = Receiver::plain_http(async |_| {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            Ok(secret())
-        })
-        .await;
+        let emulator = answering_after(Duration::from_secs(5)).await;
         let protection = StalledStreamProtectionConfig::enabled();
         let protection = protection.grace_period(Duration::from_secs(2)).build();
         let config = sdk_at(emulator.port).into_builder().stalled_stream_protection(protection).build();
@@ -201,11 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_byte_of_a_response_has_the_sdk_s_time_out() {
-        let emulator = Receiver::plain_http(async |_| {
-            tokio::time::sleep(Duration::from_secs(60)).await;
-            Ok(secret())
-        })
-        .await;
+        let emulator = answering_after(Duration::from_secs(60)).await;
         let timeouts = TimeoutConfig::builder().read_timeout(Duration::from_millis(100)).build();
         let config = sdk_at(emulator.port).into_builder().timeout_config(timeouts).build();
         let secrets = secrets_by(&config);

@@ -9,10 +9,11 @@
 //!
 //! A lease token is random, so no delivery has such a key, whatever its tenant is called.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
+use redial_core::distinct::one_by_one;
 use redial_core::ledger::Entry;
 use redial_core::ledger::batch::{self, Batch, Success, Together};
 use redial_core::time::Timestamp;
@@ -150,9 +151,7 @@ fn of_item(item: &Item) -> Batch {
         let text = aws_sdk_dynamodb::types::AttributeValue::as_s(value).ok()?;
         Some((place, Success::from_text(text)?))
     };
-    let mut sent = BTreeMap::new();
-    sent.extend(item.iter().filter_map(success));
-    Batch { sent, is_closed: item.contains_key("closed") }
+    Batch { sent: one_by_one(item.iter().filter_map(success)), is_closed: item.contains_key("closed") }
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Each of some things once, in the order in which they first came.
-//!
-//! For the few that a batch has: each is compared with those before it. A `BTreeSet` that is collected brings a sort of its own into
-//! the executable, 6 KB for each type.
+//! Each of some things once. A `BTreeSet` or `BTreeMap` that is collected brings a sort of its own into the executable, 6 KB for each type;
+//! these bring none.
 
+/// In the order in which they first came. For the few that a batch has: each is compared with those before it.
 pub fn distinct<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for thing in things {
@@ -11,6 +10,13 @@ pub fn distinct<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Vec<T> {
         }
     }
     distinct
+}
+
+/// A set or map, to which they are added one by one.
+pub fn one_by_one<C: Default + Extend<T>, T>(things: impl IntoIterator<Item = T>) -> C {
+    let mut all = C::default();
+    all.extend(things);
+    all
 }
 
 #[cfg(test)]

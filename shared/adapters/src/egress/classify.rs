@@ -12,6 +12,8 @@ use std::io;
 
 use redial_core::outcome::{Impossible, InDoubt, NotSent, Outcome};
 
+use crate::error_chain::any;
+
 /// Judges an error that came in place of response headers.
 pub(super) fn failed_request(error: &reqwest::Error) -> Outcome {
     if error.is_builder() {
@@ -58,16 +60,4 @@ fn is_of_tls(link: &(dyn Error + 'static)) -> bool {
 /// Whether hyper gave the request back because its connection ended before it was taken up.
 fn never_started(link: &(dyn Error + 'static)) -> bool {
     link.downcast_ref::<hyper::Error>().is_some_and(|error| error.is_canceled() || error.is_closed())
-}
-
-/// Whether `holds` of an error or of anything beneath it. An I/O error's `source` leaves out what it wraps, so that is
-/// visited by hand.
-fn any(error: &(dyn Error + 'static), holds: &dyn Fn(&(dyn Error + 'static)) -> bool) -> bool {
-    if holds(error) {
-        return true;
-    }
-    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(inner) => any(inner, holds),
-        None => error.source().is_some_and(|source| any(source, holds)),
-    }
 }

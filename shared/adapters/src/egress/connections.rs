@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redial_core::endpoint::Origin;
-use reqwest::{Client, redirect};
+use reqwest::Client;
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use super::resolver::{EgressResolver, Lookup};
+use super::tls::client_builder;
 
 /// How many origins have connections that are kept. A worker has two of these pools, one for pushes and one for webhooks.
 pub(super) const MOST_ORIGINS: usize = 48;
@@ -76,13 +77,9 @@ impl Connections {
     }
 
     fn make(&self, public_only: bool) -> Client {
-        Client::builder()
-            .tls_backend_preconfigured(self.tls.clone())
+        client_builder(self.tls.clone())
             .dns_resolver(EgressResolver { lookup: Arc::clone(&self.lookup), public_only })
             .https_only(true)
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .referer(false)
             .user_agent(concat!("redial/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.connect_timeout)
             .pool_idle_timeout(POOL_IDLE)

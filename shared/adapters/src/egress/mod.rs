@@ -31,8 +31,8 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::address::is_public;
 pub use self::allow::{EgressAllow, EgressAllowError};
-pub(crate) use self::tls::client_config;
 pub use self::tls::{ExtraRootError, ExtraRoots};
+pub(crate) use self::tls::{client_builder, client_config};
 
 use self::allow::Passage;
 use self::connections::Connections;

@@ -1,4 +1,4 @@
-//! The certificates that egress trusts.
+//! The certificates that egress trusts, and clients that connect by them.
 //!
 //! The roots are Mozilla's, compiled in as parsed trust anchors: reading the system's store is most of a cold start, and a
 //! Lambda image need not have one. ring is named explicitly, so that no process-wide default has to be installed first.
@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use reqwest::{Client, ClientBuilder, redirect};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -44,6 +45,12 @@ impl ExtraRoots {
         roots.add_parsable_certificates(self.0.iter().cloned());
         roots
     }
+}
+
+/// A client that connects by this and to nowhere but where it is asked to: by no proxy, and without following redirects.
+pub(crate) fn client_builder(tls: ClientConfig) -> ClientBuilder {
+    let client = Client::builder().tls_backend_preconfigured(tls);
+    client.no_proxy().redirect(redirect::Policy::none()).referer(false)
 }
 
 /// TLS 1.2 and 1.3 on ring, HTTP/2 preferred, these roots.

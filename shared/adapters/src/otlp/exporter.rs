@@ -16,14 +16,14 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use redial_core::time::Timestamp;
 use redial_engine::ports::AttemptSpan;
-use reqwest::{Client, Request, redirect};
+use reqwest::{Client, Request};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
 use super::collector::{Collector, CollectorHeaders};
 use super::encode;
-use crate::egress::{ExtraRoots, client_config};
+use crate::egress::{ExtraRoots, client_builder, client_config};
 
 /// The longest that an invocation waits for its collector.
 pub const BUDGET: Duration = Duration::from_millis(200);
@@ -79,11 +79,7 @@ impl Spans {
     /// Must be called within a tokio runtime. The collector is the operator's own: neither addresses nor ports are checked as those of
     /// endpoints are.
     pub fn new(stack: String, collector: &Collector, headers: &CollectorHeaders, roots: &ExtraRoots) -> Self {
-        let client = Client::builder()
-            .tls_backend_preconfigured(client_config(roots.with_public()))
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .referer(false)
+        let client = client_builder(client_config(roots.with_public()))
             .user_agent(concat!("redial/", env!("CARGO_PKG_VERSION")))
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(1)

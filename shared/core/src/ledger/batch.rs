@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::{Ask, Judgement, judge};
 use super::{Entry, Place, Record, State};
+use crate::distinct::one_by_one;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
@@ -51,8 +52,7 @@ impl Success {
         };
         let is_plain =
             record.verdict == Some(Verdict::Sent.label()) && record.not_before.is_none() && !record.in_doubt;
-        let mut headers = BTreeMap::new();
-        headers.extend(record.headers.iter().cloned());
+        let headers = one_by_one(record.headers.iter().cloned());
         let success = Self { at: record.now, status: record.status, headers };
         record.place.filter(|_| is_plain).map(|place| (place, success))
     }
@@ -117,9 +117,8 @@ pub struct Together {
 impl Together {
     /// Those of these records of one token that a batch can hold; `None` if they are too few.
     pub fn of(records: &[Record]) -> Option<Self> {
-        let mut successes = BTreeMap::new();
-        successes
-            .extend(records.iter().enumerate().filter_map(|(at, record)| Some((at, Success::of(record)?))));
+        let listed = |(at, record)| Some((at, Success::of(record)?));
+        let successes: BTreeMap<_, _> = one_by_one(records.iter().enumerate().filter_map(listed));
         let first = successes.keys().next().filter(|_| successes.len() >= AT_LEAST)?;
         let lease_token = records[*first].lease_token.clone();
         let latest = successes.keys().map(|at| records[*at].expires_at()).max()?;

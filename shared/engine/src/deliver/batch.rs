@@ -162,8 +162,8 @@ impl Batch {
                 },
             }
         }
-        batch.expansions = newest(std::mem::take(&mut batch.expansions), incoming, &mut batch.decided);
-        batch.pages = newest(std::mem::take(&mut batch.pages), incoming, &mut batch.decided);
+        keep_newest(&mut batch.expansions, incoming, &mut batch.decided);
+        keep_newest(&mut batch.pages, incoming, &mut batch.decided);
         batch
     }
 
@@ -196,28 +196,21 @@ impl Batch {
     }
 }
 
-/// Of equal messages those that were sent last; the older ones are acknowledged. Each crash between sending a message on and
+/// Keeps of equal messages those that were sent last; the older ones are acknowledged. Each crash between sending a message on and
 /// acknowledging it leaves one more, and each of them would be sent on again. What takes the place of a message is newer than it, so that the
 /// newest one that exists is never acknowledged for another's sake, whichever two of them two workers receive.
-fn newest<T: PartialEq>(
-    messages: Vec<(usize, T)>,
+fn keep_newest<T: PartialEq>(
+    messages: &mut Vec<(usize, T)>,
     incoming: &[Incoming],
     decided: &mut Acknowledgements,
-) -> Vec<(usize, T)> {
+) {
     let surely_newer = |(place, message): &(usize, T), (other, its): &(usize, T)| {
         its == message && incoming[*other].sent >= incoming[*place].sent.plus(SQS_CLOCKS_DIFFER)
     };
-    let is_older: Vec<bool> =
-        messages.iter().map(|message| messages.iter().any(|other| surely_newer(message, other))).collect();
-    let mut newest = Vec::with_capacity(messages.len());
-    for (message, is_older) in messages.into_iter().zip(is_older) {
-        if is_older {
-            decided.acknowledged(message.0);
-        } else {
-            newest.push(message);
-        }
-    }
-    newest
+    let is_older = |message: &&(usize, T)| messages.iter().any(|other| surely_newer(message, other));
+    let older: Vec<usize> = messages.iter().filter(is_older).map(|(place, _)| *place).collect();
+    messages.retain(|(place, _)| !older.contains(place));
+    older.into_iter().for_each(|place| decided.acknowledged(place));
 }
 
 /// What a message carries that the ledger lacks: nothing, a claim that is given back, or the outcome of an attempt.

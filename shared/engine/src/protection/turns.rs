@@ -21,8 +21,8 @@ impl Guard {
         let all = items.len();
         for item in items {
             let (rank, tenant) = of(&item);
-            let own = ranks.iter_mut().find(|(other, _)| *other == rank).map(|(_, own)| own);
-            let own = own.expect("invariant: `ALL` has each rank");
+            let of_rank = ranks.iter_mut().find(|(other, _)| *other == rank);
+            let (_, own) = of_rank.expect("invariant: `ALL` has each rank");
             match own.iter().position(|(other, _)| other == tenant) {
                 Some(at) => own[at].1.push(item),
                 None => own.push((tenant.clone(), vec![item])),

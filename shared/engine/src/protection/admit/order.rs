@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::super::contest::{Contested, SHARES_FOR};
 use super::super::guard::Known;
 use super::Ask;
+use redial_core::distinct::one_by_one;
 use redial_core::endpoint::Origin;
 use redial_core::identity::Tenant;
 use redial_core::protection::Rank;
@@ -87,13 +88,11 @@ impl Known {
         };
         let here = self.contested.iter().filter(|((of, _), _)| Some(of) == origin);
         // They may be thousands.
-        let mut waiting = BTreeSet::new();
-        waiting.extend(here.flat_map(|(_, it)| recent(it)));
+        let waiting: BTreeSet<Tenant> = one_by_one(here.flat_map(|(_, it)| recent(it)));
         if waiting.len() < 2 {
             return mine.len();
         }
-        let mut here = BTreeSet::new();
-        here.extend(mine.iter().map(|at| &asks[*at].tenant));
+        let here: BTreeSet<&Tenant> = one_by_one(mine.iter().map(|at| &asks[*at].tenant));
         let last = |tenant: &&Tenant| mine.iter().rposition(|at| asks[*at].tenant == **tenant);
         let until_one_has_none = here.iter().filter(|it| waiting.contains(**it)).filter_map(last).min();
         let until_one_has_none = until_one_has_none.map_or(mine.len(), |last| last + 1);
