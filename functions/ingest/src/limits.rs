@@ -166,8 +166,7 @@ impl Limits {
     fn use_block(&self, caller: &Caller, request: &Request, begin: Timestamp, units: u32, now: Timestamp) {
         let mut callers = self.callers();
         let budget = Budget::of(&mut callers, caller, 0.0, now);
-        let left = budget.block.map_or(0, |block| block.left(now));
-        let mut block = Block::of(request, begin).with(left);
+        let mut block = Block::of(request, begin).with_left_of(budget.block, now);
         (0..units).for_each(|_| {
             block.take(now);
         });

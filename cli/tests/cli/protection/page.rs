@@ -84,7 +84,7 @@ fn the_page_s_numbers_are_those_of_the_code() {
     assert_eq!(MAJORITY, 3);
     assert_eq!((seconds(PROBES_ANSWERED_WITHIN), seconds(RAMP)), (30.0, 60.0));
     assert_eq!((RETRY_PERCENT, RETRY_FLOOR_PER_SECOND), (20, 10.0));
-    assert_eq!((seconds(token_bucket::AHEAD), seconds(token_bucket::KEPT)), (1.0, 2.0));
+    assert_eq!((seconds(token_bucket::AHEAD), seconds(token_bucket::KEPT)), (1.0, 1.0));
     let Settings { state_max_age, limit_max_age, .. } = Settings::default();
     assert_eq!((seconds(state_max_age), seconds(limit_max_age)), (1.5, 30.0));
     assert_page_says(&[
@@ -98,7 +98,7 @@ fn the_page_s_numbers_are_those_of_the_code() {
         "ten of its attempts within five minutes",
         "ramping | for a minute",
         "get 20 % of its first attempts and ten a second on top",
-        "a second ahead at most, and what it has not used two seconds after",
+        "a second ahead at most, and what it has not used a second after",
         "workers follow within about two seconds",
         "running workers follow within 30 seconds",
     ]);

@@ -1,4 +1,4 @@
-//! Parts of a token bucket: each is an item in the store, and a worker takes slots of one of them.
+//! Parts of a token bucket: each is an item in the store, and a worker takes slots of one of them at a time.
 
 use std::time::Duration;
 

@@ -11,8 +11,8 @@ use crate::time::Timestamp;
 /// The first slot of a block may be this far ahead: the invocation waits for it.
 pub const AHEAD: Duration = Duration::from_secs(1);
 
-/// How long after its last slot a block is void.
-pub const KEPT: Duration = Duration::from_secs(2);
+/// How long after its last slot a block is void: what many workers have left over may be used in one second.
+pub const KEPT: Duration = Duration::from_secs(1);
 
 /// What a bucket is for. Its text is its key in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -126,10 +126,15 @@ impl Block {
         Self { slots: request.slots, begin, void_from: begin.plus(request.span).plus(KEPT) }
     }
 
-    /// With so many slots more: what was left of the block before it.
+    /// With what is left of an earlier block, whose slots may not be used before its own begin.
     #[must_use]
-    pub fn with(self, left: u32) -> Self {
-        Self { slots: self.slots.saturating_add(left), ..self }
+    pub fn with_left_of(self, earlier: Option<Self>, now: Timestamp) -> Self {
+        let Some(earlier) = earlier.filter(|block| block.left(now) > 0) else { return self };
+        Self {
+            slots: self.slots.saturating_add(earlier.slots),
+            begin: self.begin.max(earlier.begin),
+            void_from: self.void_from.max(earlier.void_from),
+        }
     }
 
     pub fn left(&self, now: Timestamp) -> u32 {
@@ -183,8 +188,19 @@ mod tests {
         }
         let request = Request::new("k".to_owned(), 2, 1.0, None, at(0));
         let mut block = Block::of(&request, at(0));
-        assert_eq!((block.take(at(3_999)), block.left(at(3_999))), (Some(at(0)), 1));
-        assert_eq!(block.take(at(4_000)), None);
+        assert_eq!((block.take(at(2_999)), block.left(at(2_999))), (Some(at(0)), 1));
+        assert_eq!(block.take(at(3_000)), None);
+    }
+
+    #[test]
+    fn what_is_left_of_a_block_is_not_used_before_its_own_begin() {
+        let block = |begin: u64| Block::of(&Request::new("k".to_owned(), 2, 10.0, None, at(0)), at(begin));
+        let mut later = block(900);
+        assert_eq!(later.take(at(0)), Some(at(900)));
+        let mut both = block(100).with_left_of(Some(later), at(0));
+        assert_eq!((both.left(at(0)), both.take(at(0))), (3, Some(at(900))));
+        later.take(at(0));
+        assert_eq!(block(100).with_left_of(Some(later), at(0)), block(100));
     }
 
     proptest! {

@@ -74,7 +74,7 @@ pub struct Transition {
 #[derive(Debug, Default)]
 pub struct Guard {
     pub(super) settings: Settings,
-    /// This worker's number: which counters it adds to, and which parts of buckets it asks.
+    /// This worker's number: which counters it adds to, and which part of a bucket it asks first.
     pub(super) number: u32,
     pub(super) under_way: UnderWay,
     known: Mutex<Known>,
@@ -146,7 +146,7 @@ impl Default for KnownOrigin {
     }
 }
 
-/// A part of a bucket, as a worker deals with it.
+/// A bucket, as a worker deals with it.
 #[derive(Debug, Default)]
 pub(super) struct HeldBlock {
     pub(super) block: Option<Block>,

@@ -211,33 +211,54 @@ pub(crate) struct Worker {
     guard: Guard,
 }
 
-/// When the messages may go, in milliseconds, of two workers that ask for batches of ten as fast as they can for a minute, at an origin
-/// with a limit of fifty a second; the first worker may die at that second.
-fn admitted_under_a_limit(dies_at: Option<u64>) -> Vec<u64> {
-    let memory = Memory::at(Timestamp::from_secs(1_800_000_000));
-    let limit = Rate::parse("50/s").expect("valid");
-    memory.state().limits.insert(Limited::Origin(origin(PUSH_SERVICE)), limit);
-    let workers = [0, 1].map(|number| Worker::on(&memory, number));
-    let start = memory.now();
-    let mut rng = StdRng::seed_from_u64(1);
-    let mut went = Vec::new();
-    for step in 0..60 * 20 {
-        let first = usize::from(dies_at.is_some_and(|at| step >= at * 20));
-        for worker in &workers[first..] {
-            let now = memory.now();
-            let asks: Vec<Ask> = (0..10).map(|_| ask(now)).collect();
-            let admit = worker.guard.admit(&worker.memory, &asks, now, &mut rng);
+/// An origin with this limit, and workers that ask for batches of ten as fast as they can.
+struct UnderALimit {
+    memory: Memory,
+    workers: Vec<Worker>,
+    start: Timestamp,
+    rng: StdRng,
+}
+
+impl UnderALimit {
+    fn of(limit: &str, numbers: &[u32]) -> Self {
+        let memory = Memory::at(Timestamp::from_secs(1_800_000_000));
+        let limit = Rate::parse(limit).expect("valid");
+        memory.state().limits.insert(Limited::Origin(origin(PUSH_SERVICE)), limit);
+        let workers = numbers.iter().map(|number| Worker::on(&memory, *number)).collect();
+        Self { start: memory.now(), memory, workers, rng: StdRng::seed_from_u64(1) }
+    }
+
+    /// When those of a batch of each worker that get slots may go, in milliseconds.
+    fn batches(&mut self) -> Vec<u64> {
+        let now = self.memory.now();
+        let asks: Vec<Ask> = (0..10).map(|_| ask(now)).collect();
+        let mut went = Vec::new();
+        for worker in &self.workers {
+            let admit = worker.guard.admit(&worker.memory, &asks, now, &mut self.rng);
             let admitted = admit.now_or_never().expect("the store answers at once");
             assert!(admitted.changes.errors.is_empty());
             went.extend(admitted.admissions.iter().filter_map(|admission| match admission {
-                Admission::Go { at, .. } => u64::try_from(at.since(start).as_millis()).ok(),
+                Admission::Go { at, .. } => u64::try_from(at.since(self.start).as_millis()).ok(),
                 Admission::Later { .. }
                 | Admission::LinesUp { .. }
                 | Admission::Seatless { .. }
                 | Admission::TooLate => None,
             }));
         }
-        memory.pass(Duration::from_millis(50));
+        went
+    }
+}
+
+/// When the messages may go of two workers, for a minute at a limit of fifty a second; the first worker may die at that second.
+fn admitted_under_a_limit(dies_at: Option<u64>) -> Vec<u64> {
+    let mut under = UnderALimit::of("50/s", &[0, 1]);
+    let mut went = Vec::new();
+    for step in 0..60 * 20 {
+        if dies_at.is_some_and(|at| step == at * 20) {
+            under.workers.remove(0);
+        }
+        went.extend(under.batches());
+        under.memory.pass(Duration::from_millis(50));
     }
     went.sort_unstable();
     went
@@ -256,6 +277,26 @@ fn two_workers_use_a_limit_up_and_exceed_it_by_one_block_each_at_most() {
 fn a_worker_that_dies_loses_its_block_and_nothing_else() {
     let after = admitted_under_a_limit(Some(30)).into_iter().filter(|at| *at >= 31_000).count();
     assert!(after >= 29 * 50 * 95 / 100, "{after} in the last 29 s");
+}
+
+#[test]
+fn workers_use_a_limit_up_that_has_more_parts_than_there_are_workers() {
+    // Of four parts; the numbers of two workers name the same one.
+    for numbers in [&[5][..], &[1, 5], &[1, 2]] {
+        let mut under = UnderALimit::of("2000/s", numbers);
+        let mut went = Vec::new();
+        for _ in 0..4 * 250 {
+            went.extend(under.batches());
+            under.memory.pass(Duration::from_millis(4));
+        }
+        let within = |from: u64, until: u64| went.iter().filter(|at| (from..until).contains(*at)).count();
+        let used = within(0, 4_000);
+        assert!(used >= 8_000 * 90 / 100, "{numbers:?}: {used} of 8,000");
+        let most = (0..4_000).step_by(100).map(|from| within(from, from + 1_000)).max();
+        assert!(most <= Some(2_000 * 110 / 100), "{numbers:?}: {most:?} in a second");
+        let parts = under.memory.state().slots.keys().filter(|key| key.starts_with("origin#")).count();
+        assert_eq!(parts, 4, "{numbers:?}");
+    }
 }
 
 #[test]

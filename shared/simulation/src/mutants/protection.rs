@@ -96,8 +96,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "each worker has a limit of its own",
         rule: "all workers together keep to a limit",
         file: BUCKETS,
-        find: "None => format!(\"{}#{}#{part}\", bucket.key(), slots.per_second),",
-        replace: "None => format!(\"{}#{}#{part}#{}\", bucket.key(), slots.per_second, self.guard.number),",
+        find: "let part = format!(\"{key}#{}\", part % parts);",
+        replace: "let part = format!(\"{key}#{}#{}\", part % parts, self.guard.number);",
     },
     Mutant {
         name: "a probe needs no slot",

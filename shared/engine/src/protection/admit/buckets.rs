@@ -104,6 +104,15 @@ impl Slots {
         }
     }
 
+    /// The bucket's key, to which that of a part is added. A limit that an operator changes is another bucket: no message waits for slots
+    /// of a rate that no longer holds.
+    fn key(self, bucket: &TokenBucket) -> String {
+        match self.soon {
+            Some(_) => bucket.key(),
+            None => format!("{}#{}", bucket.key(), self.per_second),
+        }
+    }
+
     /// As many as an operator has set.
     pub(super) fn set(per_second: f64) -> Self {
         Self { per_second, soon: None }
@@ -182,7 +191,7 @@ impl<P: Protection> Round<'_, P> {
     pub(super) fn give_back<'p>(&self, probes: impl Iterator<Item = &'p Probe>) {
         let mut known = self.guard.known();
         for (bucket, slots) in probes.flat_map(|probe| &probe.buckets) {
-            let held = known.blocks.get_mut(&self.part(bucket, *slots));
+            let held = known.blocks.get_mut(&slots.key(bucket));
             if let Some(block) = held.and_then(|held| held.block.as_mut()) {
                 block.give_back();
             }
@@ -264,14 +273,14 @@ impl<P: Protection> Round<'_, P> {
 
     /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
     async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
-        let key = self.part(bucket, slots);
+        let key = slots.key(bucket);
         let parts = slots.parts(self.now);
         let per_second = slots.per_second / f64::from(parts);
         let grows = match slots.soon {
             Some(Soon::Pace(pace)) => pace.out_for().is_some() || parts > 1,
             Some(Soon::Same(_)) | None => false,
         };
-        let request = {
+        let (number, was_empty) = {
             let mut known = self.guard.known();
             let held = known.blocks.entry(key.clone()).or_default();
             let left = held.block.map_or(0, |block| block.left(self.now));
@@ -282,17 +291,32 @@ impl<P: Protection> Round<'_, P> {
             let lately = if self.now.since(held.used.0) < Duration::from_secs(2) { held.used.1 } else { 0 };
             let at_once = lately.min((per_second / 10.0) as u32);
             // All slots of a block begin together, so it is no larger than what a second has.
-            let slots = (wanted - left).max(at_once).min((per_second as u32).max(1));
-            let request = Request::new(key.clone(), slots, per_second, Some(self.now.plus(AHEAD)), self.now);
+            let number = (wanted - left).max(at_once).min((per_second as u32).max(1));
+            (number, held.empties > 0 && self.now < held.empty_until.plus(LONGEST_EMPTY))
+        };
+        let of_part = |part: u32| {
+            let part = format!("{key}#{}", part % parts);
+            let request = Request::new(part, number, per_second, Some(self.now.plus(AHEAD)), self.now);
             if grows { request.of_growing() } else { request }
         };
-        let answer = self.store.lease(request.clone()).await;
+        // With few workers a part may have none, and another too many. If its own is empty, a worker asks one other at random; if that is, too,
+        // all are likely to be, and until it has slots again it asks one of the others each time.
+        let own = self.guard.number % parts;
+        let other = own + 1 + (chance * f64::from(parts - 1)) as u32;
+        let mut request = of_part(if was_empty { other } else { own });
+        let mut answer = self.store.lease(request.clone()).await;
+        if parts > 1 && !was_empty && matches!(answer, Ok(Answer::Empty { .. })) {
+            let of_other = of_part(other);
+            // A failure is no answer: that of this worker's own part holds.
+            if let Ok(answered) = self.store.lease(of_other.clone()).await {
+                (request, answer) = (of_other, Ok(answered));
+            }
+        }
         let mut known = self.guard.known();
         let held = known.blocks.entry(key).or_default();
         match answer {
             Ok(Answer::Leased { begin }) => {
-                let left = held.block.map_or(0, |block| block.left(self.now));
-                held.block = Some(Block::of(&request, begin).with(left));
+                held.block = Some(Block::of(&request, begin).with_left_of(held.block, self.now));
                 held.empties = 0;
                 None
             }
@@ -316,7 +340,7 @@ impl<P: Protection> Round<'_, P> {
         let mut taken: Vec<String> = Vec::new();
         for limiting in buckets {
             let (bucket, slots) = limiting;
-            let key = self.part(bucket, *slots);
+            let key = slots.key(bucket);
             let held = known.blocks.entry(key.clone()).or_default();
             match held.block.as_mut().and_then(|block| block.take(self.now)) {
                 Some(at) => {
@@ -352,8 +376,8 @@ impl<P: Protection> Round<'_, P> {
     ) {
         let (part_of_all, free_from) = {
             let mut known = self.guard.known();
-            let part = self.part(bucket, slots);
-            let free_from = known.blocks.get(&part).map(|held| held.free_from).unwrap_or_default();
+            let free_from =
+                known.blocks.get(&slots.key(bucket)).map(|held| held.free_from).unwrap_or_default();
             known.turned_away.insert((bucket.clone(), tenant.clone()), self.now);
             let recent = known
                 .turned_away
@@ -421,15 +445,5 @@ impl<P: Protection> Round<'_, P> {
 
     fn note_last_place(&self, key: String, place: Timestamp) {
         self.guard.known().last_places.insert(key, (place, self.now));
-    }
-
-    /// The key of the part of a bucket that this worker takes slots of. A limit that an operator changes is another
-    /// bucket: no message waits for slots of a rate that no longer holds.
-    fn part(&self, bucket: &TokenBucket, slots: Slots) -> String {
-        let part = self.guard.number % slots.parts(self.now);
-        match slots.soon {
-            Some(_) => format!("{}#{part}", bucket.key()),
-            None => format!("{}#{}#{part}", bucket.key(), slots.per_second),
-        }
     }
 }

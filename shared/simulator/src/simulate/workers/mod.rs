@@ -29,7 +29,7 @@ mod store;
 use std::{ops::RangeInclusive, time::Duration};
 
 use futures_util::FutureExt as _;
-use rand::{RngExt as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use redial_core::{
     endpoint::Origin,
     identity::{Attempt, Tenant},
@@ -93,11 +93,13 @@ pub(super) struct Fleet<'a> {
 impl<'a> Fleet<'a> {
     pub(super) fn new(workers: &Workers, scenario: &'a Scenario, contender: &'a Contender) -> Self {
         let settings = Settings { judges: contender.breaker, ..Settings::default() };
+        // As functions do, which do not know of each other: some numbers come more often than others.
+        let mut numbers = StdRng::seed_from_u64(scenario.seed);
         Self {
             scenario,
             contender,
             origin: Origin::parse("https://push.example").expect("invariant: it is a scheme and a host"),
-            guards: (0..workers.number).map(|number| Guard::new(settings, number)).collect(),
+            guards: (0..workers.number).map(|_| Guard::new(settings, numbers.random())).collect(),
             store: Store::new(workers.limit, workers.counter_lag),
             gathered: Vec::with_capacity(BATCH),
             closes_at: Timestamp::default(),
