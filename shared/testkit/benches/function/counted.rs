@@ -29,10 +29,14 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// With the profile of each process in `profiles`, if there is such a folder: callgrind writes them.
+    /// With the profile of each process in the folder `profiles`, which is made if there is none: callgrind writes them.
     pub(crate) fn new(counter: Counter, bootstrap: &Path, profiles: Option<&Path>) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let counted = Self { counter, folder };
+        if let Some(profiles) = profiles {
+            fs::create_dir_all(profiles)
+                .map_err(|error| format!("--profiles {}: {error}", profiles.display()))?;
+        }
         let command = match counter {
             Counter::Callgrind => {
                 let [valgrind, tool, out] = VALGRIND;
