@@ -19,6 +19,7 @@ mod holds;
 mod hours;
 mod http_api;
 mod latencies;
+mod limits;
 mod lines;
 mod neighbours;
 mod openings;
