@@ -3,6 +3,8 @@
 
 pub mod canary;
 pub mod files;
+#[cfg(test)]
+mod guarantees;
 pub mod hosted;
 pub mod json;
 pub mod mapping;
