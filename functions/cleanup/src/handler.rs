@@ -75,11 +75,36 @@ pub(crate) async fn handle(
 
 fn message(record: SqsMessage, dead_letters_url: &str) -> Result<QueueMessage, Error> {
     let queue = record.event_source_arn.as_deref().and_then(|arn| arn.rsplit(':').next());
-    let sent = record.attributes.get("SentTimestamp").and_then(|ms| ms.parse().ok());
+    let message_id = record.message_id.filter(|id| !id.is_empty()).ok_or("an SQS record has no messageId")?;
+    let sent_ms = record.attributes.get("SentTimestamp").and_then(|ms| ms.parse().ok());
+    let sent_ms =
+        sent_ms.ok_or_else(|| format!("the SQS record {message_id} has no SentTimestamp in milliseconds"))?;
     Ok(QueueMessage {
-        message_id: record.message_id.filter(|id| !id.is_empty()).ok_or("an SQS record has no messageId")?,
+        message_id,
         body: Body::new(record.body.unwrap_or_default()),
-        sent: Timestamp::from_ms(sent.unwrap_or_default()),
+        sent: Timestamp::from_ms(sent_ms),
         is_reference: queue.is_some() && queue == dead_letters_url.rsplit('/').next(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_with_its_time_and_refused_without() {
+        let read = |attributes: &str| {
+            let record = format!(
+                r#"{{"messageId":"m","body":"b","eventSourceARN":"arn:aws:sqs:eu-central-1:1:dlq","attributes":{attributes}}}"#
+            );
+            let record: SqsMessage = serde_json::from_str(&record).expect("a record");
+            message(record, "https://sqs.example/1/dlq")
+        };
+        let found = read(r#"{"SentTimestamp":"1523232000123"}"#).expect("read");
+        assert_eq!((found.sent, found.is_reference), (Timestamp::from_ms(1_523_232_000_123), true));
+        for attributes in ["{}", r#"{"SentTimestamp":"yesterday"}"#] {
+            let refused = read(attributes).err().map(|error| error.to_string());
+            assert_eq!(refused.as_deref(), Some("the SQS record m has no SentTimestamp in milliseconds"));
+        }
+    }
 }

@@ -114,7 +114,10 @@ fn incoming(record: Record, urls: &QueueUrls) -> Result<Incoming, Error> {
         format!("{arn} is none of the queues in INGEST_QUEUE_URL, BULK_QUEUE_URL, RETRY_QUEUE_URL, RETRY_BULK_QUEUE_URL")
     })?;
     let Attributes { sent_timestamp, approximate_receive_count } = record.attributes.unwrap_or_default();
-    let sent_ms = sent_timestamp.and_then(|text| text.parse().ok()).unwrap_or_default();
+    // A message whose age is unknown would be over at once, or never.
+    let sent_ms = sent_timestamp
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| format!("the SQS record {message_id} has no SentTimestamp in milliseconds"))?;
     Ok(Incoming {
         receipt: Receipt { lane, kind, handle: record.receipt_handle.unwrap_or_default() },
         body: Body::new(record.body.unwrap_or_default()),
@@ -174,15 +177,27 @@ mod tests {
             "SenderId":"AIDAIENQZJOLO23YVJ4VO","ApproximateFirstReceiveTimestamp":"1523232000001"},
             "messageAttributes":{},"md5OfBody":"e4e68fb7bd0e697a0ae8f1bb342846b3","eventSource":"aws:sqs",
             "eventSourceARN":"arn:aws:sqs:eu-central-1:1:ingest","awsRegion":"eu-central-1"},
-            {"messageId":"sqs-4","attributes":null,"eventSourceARN":"arn:aws:sqs:eu-central-1:1:ingest"}]}"#;
+            {"messageId":"sqs-4","attributes":{"SentTimestamp":"1523232000124"},"eventSourceARN":"arn:aws:sqs:eu-central-1:1:ingest"}]}"#;
         let event: Event = serde_json::from_str(event).expect("an event");
         let read = event.records.into_iter().flatten().map(|record| incoming(record, &urls()).expect("read"));
         let [first, bare] = <[Incoming; 2]>::try_from(read.collect::<Vec<_>>()).expect("two");
         assert_eq!((first.message_id.as_str(), first.receipt.handle.as_str()), ("sqs-3", "receipt-3"));
         assert_eq!((first.sent, first.receive_count), (Timestamp::from_ms(1_523_232_000_123), 7));
         assert_eq!(first.body.expose(), r#"{"a":"\u00e9"}"#);
-        assert_eq!((bare.sent, bare.receive_count), (Timestamp::from_ms(0), 1));
+        assert_eq!((bare.sent, bare.receive_count), (Timestamp::from_ms(1_523_232_000_124), 1));
         assert_eq!((first.traceparent, bare.traceparent), (None, None));
+    }
+
+    #[test]
+    fn a_record_without_its_time_is_refused_because_a_message_of_unknown_age_would_expire() {
+        for attributes in ["null", "{}", r#"{"SentTimestamp":null}"#, r#"{"SentTimestamp":"2026-11-28"}"#] {
+            let record = format!(
+                r#"{{"messageId":"m","eventSourceARN":"arn:aws:sqs:eu-central-1:1:ingest","attributes":{attributes}}}"#
+            );
+            let record: Record = serde_json::from_str(&record).expect("a record");
+            let refused = incoming(record, &urls()).expect_err("refused").to_string();
+            assert_eq!(refused, "the SQS record m has no SentTimestamp in milliseconds", "{attributes}");
+        }
     }
 
     #[test]
@@ -190,7 +205,7 @@ mod tests {
         let of = |attribute: &str| {
             let arn = "arn:aws:sqs:eu-central-1:1:ingest";
             let record = format!(
-                r#"{{"messageId":"m","eventSourceARN":"{arn}","messageAttributes":{{"x":{{"dataType":"String"}}{attribute}}}}}"#
+                r#"{{"messageId":"m","eventSourceARN":"{arn}","attributes":{{"SentTimestamp":"0"}},"messageAttributes":{{"x":{{"dataType":"String"}}{attribute}}}}}"#
             );
             let record: Record = serde_json::from_str(&record).expect("a record");
             incoming(record, &urls()).expect("read").traceparent.map(|it| it.to_string())
