@@ -76,9 +76,11 @@ pub(crate) async fn handle(
 fn message(record: SqsMessage, dead_letters_url: &str) -> Result<QueueMessage, Error> {
     let queue = record.event_source_arn.as_deref().and_then(|arn| arn.rsplit(':').next());
     let message_id = record.message_id.filter(|id| !id.is_empty()).ok_or("an SQS record has no messageId")?;
-    let sent_ms = record.attributes.get("SentTimestamp").and_then(|ms| ms.parse().ok());
-    let sent_ms =
-        sent_ms.ok_or_else(|| format!("the SQS record {message_id} has no SentTimestamp in milliseconds"))?;
+    let sent_ms = record
+        .attributes
+        .get("SentTimestamp")
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| format!("the SQS record {message_id} has no SentTimestamp in milliseconds"))?;
     Ok(QueueMessage {
         message_id,
         body: Body::new(record.body.unwrap_or_default()),
