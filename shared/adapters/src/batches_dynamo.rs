@@ -14,13 +14,14 @@ use std::collections::{BTreeSet, HashMap};
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use futures_util::future::join_all;
 use redial_core::distinct::one_by_one;
+use redial_core::identity::DeliveryKey;
 use redial_core::ledger::Entry;
 use redial_core::ledger::batch::{self, Batch, Success, Together};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
 use crate::aws_error;
-use crate::delivery_item::{entry, recorded};
+use crate::delivery_item::{entry, entry_key, recorded};
 use crate::retries::{Patience, briefly};
 use crate::table::attributes::{Item, Read, expiry, item, ms, s};
 use crate::table::{Table, Update};
@@ -111,6 +112,17 @@ pub(crate) async fn resolved(
         }
     }
     items
+}
+
+/// The entries of these keys, as the batches of their attempts have them; without those that are forgotten.
+pub(crate) async fn entries<'a>(
+    table: &Table,
+    keys: impl Iterator<Item = &'a DeliveryKey>,
+    now: Timestamp,
+) -> Vec<Result<Option<Entry>, PortError>> {
+    let read = resolved(table, keys.map(entry_key).collect(), Patience::brief()).await;
+    let of_item = |item: Option<Item>| item.as_ref().and_then(entry).filter(|entry| !entry.is_forgotten(now));
+    read.into_iter().map(|read| read.map(of_item)).collect()
 }
 
 fn is_same_attempt(one: &Entry, other: &Entry) -> bool {

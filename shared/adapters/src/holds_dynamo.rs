@@ -2,23 +2,29 @@
 //!
 //! All notes of a batch go together. Of a delivery that was never attempted an entry is inserted, and where there is one, it is updated in
 //! each state that it may be in; of one that waits for a retry the entry is updated. A statement whose condition fails is followed by the
-//! next one. If none holds, a worker has gone on with the delivery, or it has ended, and there is nothing to note.
+//! next one. If none holds, a worker has gone on with the delivery, or it has ended: there is nothing to note, and the entry is read.
 
 use redial_core::ledger::hold::Hold;
-use redial_core::ledger::{Ask, State};
+use redial_core::ledger::{Ask, Entry, State};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
+use crate::batches_dynamo;
 use crate::delivery_item::{asked, found, given, held, identity};
 use crate::retries::Patience;
 use crate::table::attributes::{expiry, ms, n, s};
 use crate::table::{Statement, Table};
 
-pub(crate) async fn note(table: &Table, holds: &[Hold], now: Timestamp) -> Vec<Result<(), PortError>> {
-    let mut answers = vec![Ok(()); holds.len()];
+pub(crate) async fn note(
+    table: &Table,
+    holds: &[Hold],
+    now: Timestamp,
+) -> Vec<Result<Option<Entry>, PortError>> {
+    let mut answers = vec![Ok(None); holds.len()];
+    let mut unnoted = Vec::new();
     let mut open: Vec<usize> = (0..holds.len()).collect();
     for step in 0..MOST_STEPS {
-        open.retain(|at| step < steps(&holds[*at]));
+        unnoted.extend(open.extract_if(.., |at| step == steps(&holds[*at])));
         if open.is_empty() {
             break;
         }
@@ -33,6 +39,13 @@ pub(crate) async fn note(table: &Table, holds: &[Hold], now: Timestamp) -> Vec<R
             }
         }
         open = left;
+    }
+    unnoted.append(&mut open);
+    if !unnoted.is_empty() {
+        let stored = batches_dynamo::entries(table, unnoted.iter().map(|at| &holds[*at].key), now).await;
+        for (at, stored) in unnoted.into_iter().zip(stored) {
+            answers[at] = stored;
+        }
     }
     answers
 }

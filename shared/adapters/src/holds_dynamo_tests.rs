@@ -12,7 +12,7 @@ use super::*;
 use crate::delivery_item::entry;
 use crate::fixtures::{delivery, given as given_in_a_message};
 use crate::ledger_dynamo::DynamoLedger;
-use crate::ledger_dynamo::tests::{at, fingerprint};
+use crate::ledger_dynamo::tests::{at, fingerprint, stored};
 use crate::stub_dynamo::StubDynamo;
 use crate::table::attributes::Item;
 
@@ -35,14 +35,23 @@ fn hold(attempt: u32) -> Hold {
 
 /// The statements that are tried for a note, of which the first so many fail.
 async fn tried(attempt: u32, mut failing: usize) -> Vec<Value> {
-    let stub = StubDynamo::new(move |_, _| {
+    let stub = StubDynamo::new(move |operation, _| {
+        if operation == "BatchGetItem" {
+            let mut ended = stored(State::Sent, "another");
+            ended["pk"] = json!({"S": delivery("m1").to_string()});
+            return Ok(json!({"Responses": {"deliveries": [ended]}}));
+        }
         let code = json!({"Error": {"Code": "ConditionalCheckFailed"}});
         let fails = failing > 0;
         failing = failing.saturating_sub(1);
         Ok(json!({"Responses": [if fails { code } else { json!({}) }]}))
     });
     let ledger = DynamoLedger::new(stub.client(), "deliveries".to_owned());
-    assert_eq!(ledger.hold(vec![hold(attempt)], at()).await, [Ok(())]);
+    let is_noted = failing < steps(&hold(attempt));
+    let answers = ledger.hold(vec![hold(attempt)], at()).await;
+    let [Ok(answer)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!(answer.as_ref().map(|entry| entry.state), (!is_noted).then_some(State::Sent));
+    assert_eq!(stub.calls("BatchGetItem").len(), usize::from(!is_noted));
     let calls = stub.calls("BatchExecuteStatement").into_iter();
     calls.map(|call| call["Statements"][0].clone()).collect()
 }
@@ -102,7 +111,7 @@ async fn what_holds_a_message_back_is_read_until_something_else_does() {
     }
 }
 
-fn asked_fields(entry: &redial_core::ledger::Entry) -> crate::delivery_item::Fields {
+fn asked_fields(entry: &Entry) -> crate::delivery_item::Fields {
     let ask = Ask {
         key: entry.key.clone(),
         turn: entry.turn,

@@ -282,7 +282,7 @@ impl Ledger for DynamoLedger {
         answers.into_iter().map(|answer| answer.unwrap_or_else(contended)).collect()
     }
 
-    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<(), PortError>> {
+    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<Option<Entry>, PortError>> {
         holds_dynamo::note(&self.table, &holds, now).await
     }
 
@@ -315,10 +315,8 @@ impl Ledger for DynamoLedger {
 
 impl LedgerReader for DynamoLedger {
     async fn get(&self, key: &DeliveryKey) -> Result<Option<Entry>, PortError> {
-        let now = System.now();
-        let mut read = batches_dynamo::resolved(&self.table, vec![entry_key(key)], Patience::brief()).await;
-        let read = read.pop().expect("every key is answered")?.as_ref().and_then(entry);
-        Ok(read.filter(|entry| !entry.is_forgotten(now)))
+        let mut read = batches_dynamo::entries(&self.table, std::iter::once(key), System.now()).await;
+        read.pop().expect("every key is answered")
     }
 }
 

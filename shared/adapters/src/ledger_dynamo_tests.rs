@@ -132,7 +132,7 @@ async fn a_statement_is_tried_again_alone_after_a_passing_error() {
 }
 
 /// The item after `state` was written under this token.
-fn stored(state: State, token: &str) -> Value {
+pub(crate) fn stored(state: State, token: &str) -> Value {
     let text = |text: &str| json!({"S": text});
     let number = |number: i64| json!({"N": number.to_string()});
     json!({

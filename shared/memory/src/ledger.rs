@@ -44,7 +44,7 @@ impl Ledger for Memory {
         answers.into_iter().map(|answer| answer.expect("each is answered")).collect()
     }
 
-    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<(), PortError>> {
+    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<Option<Entry>, PortError>> {
         assert_distinct(holds.iter().map(|hold| &hold.key));
         let key = |hold: &Hold| Some(hold.key.to_string());
         self.effect_on_each_at("hold", holds, key, |state, hold| {
@@ -56,8 +56,12 @@ impl Ledger for Memory {
                     hold.entry(now)
                 }),
             };
-            if let Some(noted) = noted {
-                state.ledger.insert(hold.key, noted);
+            match noted {
+                Some(noted) => {
+                    state.ledger.insert(hold.key, noted);
+                    None
+                }
+                None => state.ledger.get(&hold.key).filter(|stored| !stored.is_forgotten(now)),
             }
         })
         .await

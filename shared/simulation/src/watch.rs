@@ -61,6 +61,8 @@ pub struct Api {
     /// The contents that it took and that it refused as another's, and whether each went to an address.
     pub taken: BTreeMap<DeliveryKey, BTreeSet<(u32, bool)>>,
     pub refused: BTreeMap<DeliveryKey, BTreeSet<(u32, bool)>>,
+    /// The same of what it answered with an error, or not at all, and what may be on its way nevertheless.
+    pub unanswered: BTreeMap<DeliveryKey, BTreeSet<(u32, bool)>>,
 }
 
 #[derive(Debug, Default)]
@@ -144,8 +146,9 @@ pub struct Memo {
     pub carried_ends: BTreeSet<(DeliveryKey, State)>,
     /// Letters that a worker was right to keep.
     pub needed: BTreeSet<String>,
-    /// Letters that would be kept for deliveries that have gone on.
-    pub needless: BTreeSet<String>,
+    /// Letters that would be kept for deliveries that have gone on; with the lease token of the attempt whose outcome the message carries,
+    /// if only that says so.
+    pub needless: BTreeMap<String, Option<String>>,
     /// Dead letters that a reference was sent for.
     pub referred: BTreeSet<DeadLetterKey>,
     /// Until when bodies of dead letters have to be there.

@@ -70,7 +70,7 @@ impl Ledger for WatchedLedger {
         answers
     }
 
-    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<(), PortError>> {
+    async fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> Vec<Result<Option<Entry>, PortError>> {
         let asked = holds.clone();
         let answers = self.memory.hold(holds, now).await;
         let mut memo = self.watch.memo();

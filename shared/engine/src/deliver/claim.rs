@@ -10,6 +10,7 @@ use redial_core::ledger::{Ask, State};
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
 use redial_core::setback::Setback;
+use redial_core::time::Timestamp;
 
 /// What there is to do after the claims.
 #[derive(Default)]
@@ -60,11 +61,9 @@ impl<P: Ports> Worker<P> {
                 Err(error) => {
                     telemetry.infrastructure(&error);
                     // The claim may have been written, its answer lost: what is sent again says that nothing was attempted.
-                    let setback = if end.is_some() {
-                        Setback::Infrastructure
-                    } else {
-                        let given_back = record::given_back(&job, &invocation.lease_token, now);
-                        Setback::unrecorded(given_back, job.endpoint_hash.as_ref())
+                    let setback = match end {
+                        Some(_) => Setback::Infrastructure,
+                        None => gives_back(&job, invocation, now),
                     };
                     acknowledgements.comes_back(job.place, setback);
                 }
@@ -72,6 +71,12 @@ impl<P: Ports> Worker<P> {
         }
         claimed
     }
+}
+
+/// Gives this invocation's claim back, by the message.
+pub(super) fn gives_back(job: &Job, invocation: &Invocation, now: Timestamp) -> Setback {
+    let given_back = record::given_back(job, &invocation.lease_token, now);
+    Setback::unrecorded(given_back, job.endpoint_hash.as_ref())
 }
 
 pub(super) fn claim_of(job: &Job, end: Option<Plan>, settings: &Settings, invocation: &Invocation) -> Claim {

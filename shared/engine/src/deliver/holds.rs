@@ -1,38 +1,96 @@
-//! Noting and logging what is held back, so that it can be found while it waits. It is for operators alone: where the note cannot be written, the
-//! message goes on all the same.
+//! Noting and logging what is held back, so that it can be found while it waits. Where the note cannot be written, the message goes on all
+//! the same.
+//!
+//! What may not be noted may be a copy of a delivery that has gone on without it. Such a copy does not wait: it would be sent on at each
+//! hop, and become more with each acknowledgement that is lost, for as long as the gate holds. What stays in its queue for the moment is
+//! neither noted nor judged.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use super::acknowledgements::Acknowledgements;
+use super::claim::claim_of;
 use super::job::Job;
 use super::planned::Planned;
-use super::worker::{Ports, Worker};
+use super::rarely::rarely;
+use super::worker::{Invocation, Ports, Worker};
 use crate::ports::{Clock, HeldEvent, Ledger, Telemetry};
-use redial_core::ledger::HeldBy;
 use redial_core::ledger::hold::Hold;
+use redial_core::ledger::{Entry, HeldBy, Judgement, judge};
+use redial_core::protection::patience::Patience;
+use redial_core::route::{Route, route};
+use redial_core::setback::{SENT_AGAIN_FROM, Setback};
 use redial_core::time::Timestamp;
 
 impl<P: Ports> Worker<P> {
-    /// Notes why these wait and until when, and hands them off.
-    pub(super) async fn hold_back(&self, later: Vec<Planned>) -> Acknowledgements {
+    /// Notes why these wait and until when, and hands them off. What the ledger says is over is claimed instead, which makes no attempt.
+    pub(super) async fn hold_back(&self, invocation: &Invocation, later: Vec<Planned>) -> Acknowledgements {
+        let now = self.system.now();
+        let mut all = Acknowledgements::default();
         let mut keys = BTreeSet::new();
-        let mut holds = Vec::new();
-        for planned in &later {
-            let Some(hold) = hold_of(planned).filter(|hold| keys.insert(hold.key.clone())) else { continue };
-            self.log_hold(&planned.job, &hold);
-            holds.push(hold);
-        }
-        if !holds.is_empty() {
-            for noted in self.ledger.hold(holds, self.system.now()).await {
-                if let Err(error) = noted {
-                    self.telemetry.infrastructure(&error);
+        let (mut holds, mut noted, mut waiting, mut over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for planned in later {
+            let is_new = |hold: &Hold| keys.insert(hold.key.clone());
+            match hold_of(&planned).filter(|hold| self.is_sent(&planned.job, hold.until, now)).filter(is_new)
+            {
+                Some(hold) => {
+                    noted.push((planned, hold.by, hold.until));
+                    holds.push(hold);
                 }
+                None => waiting.push(planned),
             }
         }
-        self.hand_off(later).await
+        if !holds.is_empty() {
+            for ((planned, by, until), stored) in noted.into_iter().zip(self.ledger.hold(holds, now).await) {
+                match stored {
+                    Ok(Some(entry)) if self.is_over(invocation, &planned.job, &entry, now) => {
+                        over.push((planned.job, None));
+                        continue;
+                    }
+                    Ok(_) => {}
+                    Err(error) => self.telemetry.infrastructure(&error),
+                }
+                self.log_hold(&planned.job, by, until);
+                waiting.push(planned);
+            }
+        }
+        waiting.retain(|Planned { job, plan, .. }| {
+            let until = plan.not_before().filter(|until| self.stays(job, *until, now));
+            until.inspect(|until| all.comes_back(job.place, Setback::HeldBack { until: *until })).is_none()
+        });
+        let (waiting, over) = futures_util::join!(
+            self.hand_off(waiting),
+            rarely(over, |over| self.claim_over(invocation, over)),
+        );
+        all.extend(waiting.alone());
+        all.extend(over);
+        all
     }
 
-    fn log_hold(&self, job: &Job, hold: &Hold) {
+    /// Whether this waits by its visibility. An earlier receive may have sent it on, and its acknowledgement was lost: copies that are sent on
+    /// again multiply. Those that are parked do not, and none goes on to the bulk lane twice.
+    fn stays(&self, job: &Job, until: Timestamp, now: Timestamp) -> bool {
+        job.receives > 1
+            && !job.lines_up
+            && job.patience != Patience::InBulk
+            && matches!(route(job.lane, until, now, &self.settings.waits), Route::Queue(_))
+    }
+
+    /// Whether a message takes the place of this one, by its plan or after many receives.
+    fn is_sent(&self, job: &Job, until: Timestamp, now: Timestamp) -> bool {
+        job.receives >= SENT_AGAIN_FROM || !self.stays(job, until, now)
+    }
+
+    /// Whether a claim of this attempt would not be granted, now or later, and there is time to make it.
+    fn is_over(&self, invocation: &Invocation, job: &Job, entry: &Entry, now: Timestamp) -> bool {
+        let is_over = match judge(entry, &claim_of(job, None, &self.settings, invocation).ask, now) {
+            Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict | Judgement::Cancelled => true,
+            Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => false,
+        };
+        is_over && self.has_time_for(invocation, slice::from_ref(job))
+    }
+
+    fn log_hold(&self, job: &Job, by: HeldBy, until: Timestamp) {
         self.telemetry.held_back(&HeldEvent {
             correlation_id: &job.message.id,
             endpoint_hash: job.endpoint_hash.as_ref().map(|hash| hash.as_str()),
@@ -40,9 +98,9 @@ impl<P: Ports> Worker<P> {
             tags: job.message.tags.to_text().as_deref(),
             channel: job.channel.label(),
             provider: job.provider().label(),
-            attempt: hold.turn.attempt.0,
-            by: hold.by,
-            until: hold.until,
+            attempt: job.travel.turn.attempt.0,
+            by,
+            until,
         });
     }
 }

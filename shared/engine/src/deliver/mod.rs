@@ -20,7 +20,7 @@
 //! | `job`, `admit` | what the gates and the protection of origins let through |
 //! | `erasures` | jobs without those whose subscription was erased |
 //! | `quotas` | ends of those that a tenant's quota keeps from waiting |
-//! | `holds` | notes on the ledger about those that have to wait |
+//! | `holds` | notes on the ledger about those that have to wait, without copies of what is over |
 //! | `claim` | attempts that are this worker's |
 //! | `attempt` | outcomes and plans |
 //! | `record` | plans on the ledger |
@@ -68,8 +68,6 @@ use redial_core::message::To;
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
 use redial_core::protection::Rank;
-use redial_core::protection::patience::Patience;
-use redial_core::route::{Route, route};
 use redial_core::setback::Setback;
 
 pub use batch::Incoming;
@@ -189,16 +187,6 @@ impl<P: Ports> Worker<P> {
         let mut claims = Vec::with_capacity(gated.len());
         for (job, gate) in gated {
             match gate {
-                // An earlier receive may have sent it on, and its acknowledgement was lost: copies that are sent on again multiply.
-                // Those that are parked do not, and none goes on to the bulk lane twice.
-                Gate::Later(until)
-                    if job.receives > 1
-                        && !job.lines_up
-                        && job.patience != Patience::InBulk
-                        && matches!(route(job.lane, until, now, &settings.waits), Route::Queue(_)) =>
-                {
-                    all.comes_back(job.place, Setback::HeldBack { until });
-                }
                 Gate::Later(not_before) => {
                     later.push(Planned::without_attempt(job, Plan::Defer { not_before }, now));
                 }
@@ -211,12 +199,11 @@ impl<P: Ports> Worker<P> {
             }
         }
         let (deferred, recorded, delivered) = futures_util::join!(
-            rarely(later, |later| self.hold_back(later)),
+            rarely(later, |later| self.hold_back(invocation, later)),
             rarely(recorded, |recorded| self.hand_off(recorded)),
             self.claim_and_attempt(invocation, claims),
         );
-        all.extend(deferred.alone());
-        all.extend(recorded.into_iter().chain(delivered));
+        all.extend(deferred.into_iter().chain(recorded).chain(delivered));
         all
     }
 
@@ -227,16 +214,34 @@ impl<P: Ports> Worker<P> {
     ) -> Acknowledgements {
         let mut all = Acknowledgements::default();
         let Claimed { admitted, ready, conflicts } = Box::pin(self.claim(invocation, wanted, &mut all)).await;
-        let now = self.system.now();
-        let conflicts = self.conflicts_to_keep(conflicts, &mut all).await;
-        let conflicts = conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect();
         let (ended, conflicted, attempted) = futures_util::join!(
             rarely(ready, |ready| self.hand_off(ready)),
-            rarely(conflicts, |conflicts| self.post(conflicts)),
+            rarely(conflicts, |conflicts| self.keep_conflicts(conflicts)),
             self.attempt_all(invocation, admitted),
         );
-        all.extend(conflicted.alone());
-        all.extend(ended.into_iter().chain(attempted));
+        all.extend(ended.into_iter().chain(conflicted).chain(attempted));
+        all
+    }
+
+    /// Claims what the ledger says is over, and does what that leaves to do. An attempt that is granted all the same is given back, because a
+    /// gate holds it back.
+    async fn claim_over(&self, invocation: &Invocation, over: Vec<(Job, Option<Plan>)>) -> Acknowledgements {
+        let mut all = Acknowledgements::default();
+        let Claimed { admitted, ready, conflicts } = self.claim(invocation, over, &mut all).await;
+        for (job, _) in admitted {
+            all.comes_back(job.place, claim::gives_back(&job, invocation, self.system.now()));
+        }
+        all.extend(rarely(ready, |ready| self.hand_off(ready)).await);
+        all.extend(rarely(conflicts, |conflicts| self.keep_conflicts(conflicts)).await);
+        all
+    }
+
+    async fn keep_conflicts(&self, conflicts: Vec<Job>) -> Acknowledgements {
+        let mut all = Acknowledgements::default();
+        let now = self.system.now();
+        let conflicts = self.conflicts_to_keep(conflicts, &mut all).await;
+        let kept = self.post(conflicts.iter().map(|job| DeadLetter::of_conflict(job, now)).collect()).await;
+        all.extend(kept.alone());
         all
     }
 

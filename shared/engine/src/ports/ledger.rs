@@ -64,8 +64,8 @@ pub trait Ledger: Send + Sync {
     fn claim(&self, claims: Vec<Claim>, now: Timestamp) -> impl Answers<ClaimAnswer>;
 
     /// Notes on these deliveries that they are held back ([`redial_core::ledger::hold`]); keys are distinct. Where that may not be noted,
-    /// nothing is written.
-    fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> impl Answers<()>;
+    /// nothing is written, and the answer is the entry that there is.
+    fn hold(&self, holds: Vec<Hold>, now: Timestamp) -> impl Answers<Option<Entry>>;
 
     /// Writes these records, each fenced by its lease token; keys are distinct. Those of one token that are plain successes may be
     /// written together ([`redial_core::ledger::batch`]).

@@ -174,11 +174,27 @@ fn a_copy_that_is_judged_as_done_or_deferred_by_a_breaker_takes_no_other_with_it
 
 #[test]
 fn two_copies_that_are_deferred_into_one_bucket_both_wait_there() {
-    let mut harness = recorded_and_not_handed_off(Some(Duration::from_secs(3_600)));
+    let mut harness = Harness::new();
+    harness.copies = true;
+    harness.push("m", "");
+    harness.open_breaker(&origin("https://push.example"), Duration::from_secs(3_600));
     for id in ["sqs-1", "sqs-2"] {
         deliver(&mut harness, &[id]);
     }
     assert_eq!(harness.state().parked.len(), 2);
     harness.run();
-    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2));
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1));
+}
+
+#[test]
+fn what_was_recorded_and_not_handed_off_waits_for_no_breaker() {
+    for (id, retries) in [("sqs-1", 0), ("sqs-2", 1)] {
+        let mut harness = recorded_and_not_handed_off(Some(Duration::from_secs(3_600)));
+        let before = harness.effects("send");
+        assert!(deliver(&mut harness, &[id]).is_empty(), "{id}");
+        assert!(harness.state().parked.is_empty(), "{id}");
+        assert_eq!(harness.effects("send") - before, retries, "{id}");
+        harness.run();
+        assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 2), "{id}");
+    }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use redial_core::identity::DeliveryId;
 use redial_core::ledger::{HeldBy, State};
+use redial_core::metric::Metric;
+use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_memory::PortErrorKind;
 use redial_memory::senders::answered;
@@ -106,4 +108,58 @@ fn copies_of_a_message_that_waits_are_one_delivery() {
     harness.push("m", SCHEDULED);
     harness.run();
     assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sent), 1));
+}
+
+/// Each hop of such a copy could leave one more behind, for as long as the breaker holds.
+#[test]
+fn a_copy_of_what_went_on_without_it_waits_for_no_breaker() {
+    let same = Harness::message("m", "");
+    let another = same.replace("hello", "goodbye");
+    for (answers, state, copy, dropped, conflicts) in [
+        (vec![], State::Sent, &same, 1, 0),
+        (vec![answered(503)], State::Retrying, &same, 1, 0),
+        (vec![answered(400)], State::Failed, &same, 1, 0),
+        (vec![], State::Sent, &another, 0, 1),
+    ] {
+        let mut harness = Harness::prepared(Whom::Browser, answers, "");
+        harness.run_until(|it| it.state_of("m") == Some(state));
+        let posts = harness.posts_to("m");
+        harness.replace_worker(3);
+        harness.open_breaker(&origin("https://push.example"), HOUR);
+        let copy = harness.produce(copy);
+        assert!(harness.acknowledges(&copy), "{state:?}");
+        let found = (harness.count(Metric::DuplicatesDropped), harness.dead_letters(Reason::IdConflict));
+        assert_eq!(found, (dropped, conflicts), "{state:?}");
+        assert_eq!(harness.posts_to("m"), posts, "{state:?}");
+        assert!(harness.state().held_back.is_empty() && harness.state().parked.is_empty(), "{state:?}");
+    }
+}
+
+/// It may have been sent on before: it stays in its queue, until another message would take its place there.
+#[test]
+fn a_copy_that_was_received_before_is_judged_before_it_is_sent_again() {
+    for (receives, is_judged) in [(1, true), (2, false), (14, false), (15, true), (16, true)] {
+        let mut harness = Harness::finished(Whom::Browser, vec![], "");
+        harness.replace_worker(3);
+        harness.open_breaker(&origin("https://push.example"), Duration::from_secs(60));
+        let copy = harness.produce(&Harness::message("m", ""));
+        harness.has_been_received(&copy, receives - 1);
+        assert_eq!(harness.acknowledges(&copy), is_judged, "{receives}");
+        assert_eq!(harness.effects("hold"), usize::from(is_judged), "{receives}");
+    }
+}
+
+/// Its lease may run out without a record, so the copy has to wait, and must not be attempted before the breaker lets it.
+#[test]
+fn a_copy_of_what_another_worker_attempts_waits_for_the_breaker() {
+    let mut harness = Harness::new();
+    let first = harness.push("m", r#","ttl":86400"#);
+    harness.dies_over(&first, "post");
+    harness.replace_worker(3);
+    harness.open_breaker(&origin("https://push.example"), HOUR);
+    harness.pass(Duration::from_secs(600));
+    let copy = harness.produce(&Harness::message("m", r#","ttl":86400"#));
+    assert!(harness.acknowledges(&copy));
+    assert_eq!((harness.state_of("m"), harness.posts_to("m")), (Some(State::Sending), 1));
+    assert_eq!(harness.state().held_back.len(), 1);
 }

@@ -107,9 +107,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a deferred message's acknowledgement is shared",
         rule: "a copy shares an acknowledgement only with a leader that was granted the claim",
-        file: "shared/engine/src/deliver/mod.rs",
-        find: "all.extend(deferred.alone());",
-        replace: "all.extend(deferred);",
+        file: "shared/engine/src/deliver/holds.rs",
+        find: "all.extend(waiting.alone());",
+        replace: "all.extend(waiting);",
     },
     Mutant {
         name: "copies are judged side by side",

@@ -10,8 +10,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "what is held back is not noted",
         rule: "a message that waits can be asked about",
         file: HOLDS,
-        find: "        if !holds.is_empty() {",
-        replace: "        if holds.len() > 1_000_000 {",
+        find: "match hold_of(&planned).filter(",
+        replace: "match hold_of(&planned).filter(|_| false).filter(",
     },
     Mutant {
         name: "a scheduled message is not noted",
@@ -19,6 +19,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: HOLDS,
         find: "if is_its_time { Some(HeldBy::Schedule) } else { has_hours }",
         replace: "if is_its_time { None } else { has_hours }",
+    },
+    Mutant {
+        name: "what may not be noted is attempted",
+        rule: "a breaker holds back what a worker may have sent, too",
+        file: HOLDS,
+        find: "Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => false,",
+        replace: "Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => true,",
     },
     Mutant {
         name: "a note changes whose attempt it is",

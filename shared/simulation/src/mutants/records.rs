@@ -57,9 +57,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a copy that is held back is sent on",
         rule: "copies do not multiply while an origin is out",
-        file: "shared/engine/src/deliver/mod.rs",
-        find: "if job.receives > 1\n",
-        replace: "if job.receives > 1_000\n",
+        file: "shared/engine/src/deliver/holds.rs",
+        find: "        job.receives > 1\n",
+        replace: "        job.receives > 1_000\n",
     },
     Mutant {
         name: "an outcome that travels is not recorded",
@@ -86,8 +86,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a claim without an answer is not given back",
         rule: "what was not attempted says so",
         file: "shared/engine/src/deliver/claim.rs",
-        find: "let setback = if end.is_some() {",
-        replace: "let setback = if end.is_some() || job.place < 1_000 {",
+        find: "None => gives_back(&job, invocation, now),",
+        replace: "None if job.place < 1_000 => Setback::Infrastructure, None => gives_back(&job, invocation, now),",
     },
     Mutant {
         name: "a claim that is given back is in doubt",

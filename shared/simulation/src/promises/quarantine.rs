@@ -36,7 +36,7 @@ impl Memo {
         let own = carried(&travel).filter(|(token, _)| {
             entry.state == State::Sending && entry.turn == travel.turn && entry.lease_token == *token
         });
-        let state = own.map_or(entry.state, |(_, state)| state);
+        let state = own.as_ref().map_or(entry.state, |(_, state)| *state);
         if state != entry.state && state.is_terminal() {
             self.carried_ends.insert((key.clone(), state));
         }
@@ -55,7 +55,7 @@ impl Memo {
             self.needless.remove(&letter);
             self.needed.insert(letter);
         } else if !self.needed.contains(&letter) {
-            self.needless.insert(letter);
+            self.needless.insert(letter, own.map(|(token, _)| token.to_owned()));
         }
     }
 
@@ -72,13 +72,20 @@ impl Memo {
         let letter = reference.letter.as_str();
         let of = Tenant::parse(&reference.tenant).zip(DeliveryId::parse(&reference.id));
         let key = of.map(|(tenant, id)| DeliveryKey { tenant, id });
+        let entry = key.as_ref().and_then(|key| ledger.ledger.get(key));
         // By the time that it is announced, an operator may have sent it again.
         if let Some(key) = key.filter(|_| letter.starts_with("poison-"))
-            && ledger.ledger.get(&key).is_some_and(|entry| entry.state == State::Failed)
+            && entry.as_ref().is_some_and(|entry| entry.state == State::Failed)
         {
             self.ended.insert((key, State::Failed));
         }
-        if self.needless.remove(letter) {
+        // An outcome that a message carries cannot be recorded any more if another worker takes the attempt over after the message was
+        // received.
+        let own_end = letter.replacen("poison-", "quarantine#", 1);
+        let is_of = |token: &String| {
+            entry.as_ref().is_none_or(|entry| entry.lease_token == *token || entry.lease_token == own_end)
+        };
+        if self.needless.remove(letter).is_some_and(|carried| carried.as_ref().is_none_or(is_of)) {
             self.violated(format!("{letter} was kept, although its delivery had gone on without it"));
         }
     }

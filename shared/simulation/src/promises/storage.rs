@@ -201,8 +201,11 @@ fn letters(remains: &Remains<'_>, memo: &mut Memo) {
         let sent =
             remains.accepted.iter().find(|(of, _)| of.tenant.as_str() == tenant && of.id.as_str() == id);
         // An address is part of the content, and moves.
-        let has_one =
-            sent.is_some_and(|(_, all)| all.iter().all(|it| it.content == all[0].content && !it.by_address));
+        let has_one = sent.is_some_and(|(of, all)| {
+            let unanswered = memo.api.unanswered.get(of).into_iter().flatten().copied();
+            let mut contents = all.iter().map(|it| (it.content, it.by_address)).chain(unanswered);
+            contents.all(|it| it == (all[0].content, false))
+        });
         if reason == Some(Reason::IdConflict) && has_one {
             memo.violated(format!("{id} has one content, and a dead letter says that it has two"));
         }

@@ -87,6 +87,7 @@ impl World {
     pub(super) fn is_unanswered(&mut self, id: u64) {
         let Some(request) = self.requests.remove(&id) else { return };
         self.stage.watch.saw(Situation::RequestUnanswered);
+        request.items.iter().filter_map(|(sending, _)| sending.as_ref()).for_each(|it| self.may_be_taken(it));
         self.asks_again(request.at);
     }
 
@@ -111,7 +112,10 @@ impl World {
                 None => {
                     self.stage.watch.memo().violated(format!("the API refused the message {}", sending.id))
                 }
-                Some(Answer::Failed(_)) => is_over = false,
+                Some(Answer::Failed(_)) => {
+                    self.may_be_taken(sending);
+                    is_over = false;
+                }
                 Some(Answer::Taken { duplicate, .. }) => self.taken(sending, had[nth], duplicate),
                 Some(Answer::Conflict) => self.refused(sending),
             }
@@ -152,6 +156,18 @@ impl World {
         if is_first {
             self.accepted.entry(key).or_default().push(sending.clone());
         }
+    }
+
+    fn may_be_taken(&self, sending: &Sending) {
+        let key = super::producers::delivery(sending.tenant, &sending.id);
+        self.stage
+            .watch
+            .memo()
+            .api
+            .unanswered
+            .entry(key)
+            .or_default()
+            .insert((sending.content, sending.by_address));
     }
 
     fn refused(&mut self, sending: &Sending) {
