@@ -95,6 +95,9 @@ impl Past {
             wrong = self.wrongs(before, after, is_calm, now);
             wrong.extend(self.wrong_vote(before, after, now).filter(|_| is_calm && self.is_of_a_crowd));
         }
+        if self.state.is_for_one_tenant() && !state.is_for_one_tenant() {
+            self.voters = self.voters.with_all(self.posts.iter().rev().copied(), now);
+        }
         let is_open_anew = matches!(after, Phase::Open { .. }) && before != after;
         // Counts start again, too, where an operator closes what is closed.
         let is_turned = by_hand && version != self.version;

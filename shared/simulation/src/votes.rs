@@ -61,6 +61,12 @@ impl Voters {
         }
     }
 
+    /// The same once the breaker of one tenant concerns everyone: more may be needed to decide.
+    pub fn with_all(self, posts: impl Iterator<Item = Posted>, now: Timestamp) -> Self {
+        let Self { most_tenants, most_recipients, .. } = Self::of(posts, now);
+        Self { most_tenants, most_recipients, ..self }
+    }
+
     /// Whether these are of tenants and recipients enough to decide.
     fn agree(self, of: &[&Posted]) -> bool {
         let (tenants, recipients) = distinct(of);

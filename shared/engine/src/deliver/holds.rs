@@ -6,7 +6,6 @@
 //! neither noted nor judged.
 
 use std::collections::BTreeSet;
-use std::slice;
 
 use super::acknowledgements::Acknowledgements;
 use super::claim::claim_of;
@@ -81,13 +80,12 @@ impl<P: Ports> Worker<P> {
         job.receives >= SENT_AGAIN_FROM || !self.stays(job, until, now)
     }
 
-    /// Whether a claim of this attempt would not be granted, now or later, and there is time to make it.
+    /// Whether a claim of this attempt would not be granted, now or later.
     fn is_over(&self, invocation: &Invocation, job: &Job, entry: &Entry, now: Timestamp) -> bool {
-        let is_over = match judge(entry, &claim_of(job, None, &self.settings, invocation).ask, now) {
+        match judge(entry, &claim_of(job, None, &self.settings, invocation).ask, now) {
             Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict | Judgement::Cancelled => true,
             Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => false,
-        };
-        is_over && self.has_time_for(invocation, slice::from_ref(job))
+        }
     }
 
     fn log_hold(&self, job: &Job, by: HeldBy, until: Timestamp) {
