@@ -209,7 +209,8 @@ impl Audiences {
 
     /// In a share of the scenarios the messages of parts and recipients come to their last receive, and workers die over them.
     pub(super) fn in_vain(&self, rng: &mut StdRng, faults: &mut Faults) -> Option<InVain> {
-        if self.sendings.is_empty() || self.members.len() > FEW || !rng.random_bool(0.4) {
+        let share = if self.by_the_page { 0.7 } else { 0.4 };
+        if self.sendings.is_empty() || self.members.len() > FEW || !rng.random_bool(share) {
             return None;
         }
         faults.death = 0.5;
