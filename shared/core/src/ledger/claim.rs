@@ -43,6 +43,16 @@ pub enum Judgement {
     Cancelled,
 }
 
+impl Judgement {
+    /// Whether this attempt is not made any more, by any worker.
+    pub const fn is_over(&self) -> bool {
+        match self {
+            Self::HandOffAgain | Self::Done | Self::Conflict | Self::Cancelled => true,
+            Self::Claim { .. } | Self::Mine | Self::Leased { .. } => false,
+        }
+    }
+}
+
 pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
     if is_mine(stored, ask) {
         return Judgement::Mine;

@@ -20,7 +20,7 @@ use redial_core::erasure::Subject;
 use redial_core::event::{self, End, Event};
 use redial_core::identity::{SubscriptionKey, Turn};
 use redial_core::lane::Lane;
-use redial_core::ledger::{Ask, Entry, Fence, Judgement, State, claim, judge};
+use redial_core::ledger::{Ask, Entry, Fence, State, claim, judge};
 use redial_core::message::{Inbound, Message, QueueKind, Travel, parse};
 use redial_core::metric::Metric;
 use redial_core::page::PageMessage;
@@ -185,11 +185,7 @@ impl<P: Ports> Worker<P> {
 
     /// Ends a delivery in the ledger, unless an end is recorded of this turn. An attempt that a worker is making is waited for.
     async fn end(&self, claim: Claim, entry: Option<&Entry>, now: Timestamp) -> Result<(), PortError> {
-        let is_open = |entry| match judge(entry, &claim.ask, now) {
-            Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => true,
-            Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict | Judgement::Cancelled => false,
-        };
-        if !entry.is_none_or(is_open) {
+        if entry.is_some_and(|entry| judge(entry, &claim.ask, now).is_over()) {
             return Ok(());
         }
         let mut answers = self.ledger.claim(vec![claim], now).await;

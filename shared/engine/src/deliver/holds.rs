@@ -1,5 +1,5 @@
-//! Noting and logging what is held back, so that it can be found while it waits. Where the note cannot be written, the message goes on all
-//! the same.
+//! Noting and logging what is held back, so that it can be found while it waits. Where the note cannot be written, the message goes on
+//! anyway.
 //!
 //! What may not be noted may be a copy of a delivery that has gone on without it. Such a copy does not wait: it would be sent on at each
 //! hop, and become more with each acknowledgement that is lost, for as long as the gate holds. What stays in its queue for the moment is
@@ -15,7 +15,7 @@ use super::rarely::rarely;
 use super::worker::{Invocation, Ports, Worker};
 use crate::ports::{Clock, HeldEvent, Ledger, Telemetry};
 use redial_core::ledger::hold::Hold;
-use redial_core::ledger::{Entry, HeldBy, Judgement, judge};
+use redial_core::ledger::{Entry, HeldBy, judge};
 use redial_core::protection::patience::Patience;
 use redial_core::route::{Route, route};
 use redial_core::setback::{SENT_AGAIN_FROM, Setback};
@@ -29,39 +29,44 @@ impl<P: Ports> Worker<P> {
         let mut keys = BTreeSet::new();
         let (mut holds, mut noted, mut waiting, mut over) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for planned in later {
-            let is_new = |hold: &Hold| keys.insert(hold.key.clone());
-            match hold_of(&planned).filter(|hold| self.is_sent(&planned.job, hold.until, now)).filter(is_new)
-            {
+            let stays = planned.plan.not_before().filter(|until| self.stays(&planned.job, *until, now));
+            // A message takes the place of this one, by its plan or after many receives.
+            let is_sent = stays.is_none() || planned.job.receives >= SENT_AGAIN_FROM;
+            match hold_of(&planned).filter(|hold| is_sent && keys.insert(hold.key.clone())) {
                 Some(hold) => {
-                    noted.push((planned, hold.by, hold.until));
+                    noted.push((planned, stays, hold.by, hold.until));
                     holds.push(hold);
                 }
-                None => waiting.push(planned),
+                None => waiting.push((planned, stays)),
             }
         }
         if !holds.is_empty() {
-            for ((planned, by, until), stored) in noted.into_iter().zip(self.ledger.hold(holds, now).await) {
+            let stored = self.ledger.hold(holds, now).await;
+            for ((planned, stays, by, until), stored) in noted.into_iter().zip(stored) {
                 match stored {
                     Ok(Some(entry)) if self.is_over(invocation, &planned.job, &entry, now) => {
-                        over.push((planned.job, None));
+                        over.push(planned.job);
                         continue;
                     }
                     Ok(_) => {}
                     Err(error) => self.telemetry.infrastructure(&error),
                 }
                 self.log_hold(&planned.job, by, until);
-                waiting.push(planned);
+                waiting.push((planned, stays));
             }
         }
-        waiting.retain(|Planned { job, plan, .. }| {
-            let until = plan.not_before().filter(|until| self.stays(job, *until, now));
-            until.inspect(|until| all.comes_back(job.place, Setback::HeldBack { until: *until })).is_none()
-        });
-        let (waiting, over) = futures_util::join!(
-            self.hand_off(waiting),
+        let mut sent_on = Vec::new();
+        for (planned, stays) in waiting {
+            match stays {
+                Some(until) => all.comes_back(planned.job.place, Setback::HeldBack { until }),
+                None => sent_on.push(planned),
+            }
+        }
+        let (sent_on, over) = futures_util::join!(
+            self.hand_off(sent_on),
             rarely(over, |over| self.claim_over(invocation, over)),
         );
-        all.extend(waiting.alone());
+        all.extend(sent_on.alone());
         all.extend(over);
         all
     }
@@ -75,17 +80,9 @@ impl<P: Ports> Worker<P> {
             && matches!(route(job.lane, until, now, &self.settings.waits), Route::Queue(_))
     }
 
-    /// Whether a message takes the place of this one, by its plan or after many receives.
-    fn is_sent(&self, job: &Job, until: Timestamp, now: Timestamp) -> bool {
-        job.receives >= SENT_AGAIN_FROM || !self.stays(job, until, now)
-    }
-
     /// Whether a claim of this attempt would not be granted, now or later.
     fn is_over(&self, invocation: &Invocation, job: &Job, entry: &Entry, now: Timestamp) -> bool {
-        match judge(entry, &claim_of(job, None, &self.settings, invocation).ask, now) {
-            Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict | Judgement::Cancelled => true,
-            Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => false,
-        }
+        judge(entry, &claim_of(job, None, &self.settings, invocation).ask, now).is_over()
     }
 
     fn log_hold(&self, job: &Job, by: HeldBy, until: Timestamp) {

@@ -223,10 +223,11 @@ impl<P: Ports> Worker<P> {
         all
     }
 
-    /// Claims what the ledger says is over, and does what that leaves to do. An attempt that is granted all the same is given back, because a
-    /// gate holds it back.
-    async fn claim_over(&self, invocation: &Invocation, over: Vec<(Job, Option<Plan>)>) -> Acknowledgements {
+    /// Claims what the ledger says is over, and does what that leaves to do. An attempt that is granted anyway is given back, because a gate
+    /// holds it back.
+    async fn claim_over(&self, invocation: &Invocation, over: Vec<Job>) -> Acknowledgements {
         let mut all = Acknowledgements::default();
+        let over = over.into_iter().map(|job| (job, None)).collect();
         let Claimed { admitted, ready, conflicts } = self.claim(invocation, over, &mut all).await;
         for (job, _) in admitted {
             all.comes_back(job.place, claim::gives_back(&job, invocation, self.system.now()));

@@ -108,8 +108,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a deferred message's acknowledgement is shared",
         rule: "a copy shares an acknowledgement only with a leader that was granted the claim",
         file: "shared/engine/src/deliver/holds.rs",
-        find: "all.extend(waiting.alone());",
-        replace: "all.extend(waiting);",
+        find: "all.extend(sent_on.alone());",
+        replace: "all.extend(sent_on);",
     },
     Mutant {
         name: "copies are judged side by side",

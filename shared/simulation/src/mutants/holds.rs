@@ -24,8 +24,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "what may not be noted is attempted",
         rule: "a breaker holds back what a worker may have sent, too",
         file: HOLDS,
-        find: "Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => false,",
-        replace: "Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => true,",
+        find: "invocation).ask, now).is_over()",
+        replace: "invocation).ask, now).is_over() || entry.turn == job.travel.turn",
     },
     Mutant {
         name: "a note changes whose attempt it is",

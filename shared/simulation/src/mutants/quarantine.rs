@@ -109,8 +109,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the quarantine records no end",
         rule: "what is kept as poison has ended for everyone who holds it",
         file: QUARANTINE,
-        find: "if !entry.is_none_or(is_open) {",
-        replace: "if !entry.is_none_or(is_open) || now > Timestamp::default() {",
+        find: "if entry.is_some_and(|entry| judge(entry, &claim.ask, now).is_over()) {",
+        replace: "if now > Timestamp::default() {",
     },
     Mutant {
         name: "the quarantine keeps what a worker is sending",

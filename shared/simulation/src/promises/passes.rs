@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_core::identity::{DeliveryKey, Tenant};
-use redial_core::ledger::{Ask, Entry, Fence, Judgement, Record, State, judge};
+use redial_core::ledger::{Ask, Entry, Fence, Record, State, judge};
 use redial_core::message::QueueKind;
 use redial_core::time::{Timestamp, Ttl};
 use redial_engine::ports::{ClaimAnswer, ParkedItem, Partition, PortError};
@@ -44,15 +44,11 @@ impl Memo {
             posts.map(|post| post.token.split('#').next()).any(|token| token == Some(&*ask.lease_token));
         // Its lease is over, by its worker's clock.
         let skew = if self.has_far_clocks { FAR_SKEW } else { SKEW };
-        // It makes no attempt.
-        let is_over = |it: &Entry| match judge(it, ask, now) {
-            Judgement::HandOffAgain | Judgement::Done | Judgement::Conflict | Judgement::Cancelled => true,
-            Judgement::Claim { .. } | Judgement::Mine | Judgement::Leased { .. } => false,
+        let makes_no_attempt = |it: &Entry| {
+            judge(it, ask, now).is_over() || (it.place.is_none() && it.lease_token == ask.lease_token)
         };
-        let is_apart = ask.lease_until <= now.plus(skew)
-            || has_posted
-            || stored.is_some_and(is_over)
-            || stored.is_some_and(|it| it.place.is_none() && it.lease_token == ask.lease_token);
+        let is_apart =
+            ask.lease_until <= now.plus(skew) || has_posted || stored.is_some_and(makes_no_attempt);
         if ask.state == State::Sending
             && !is_apart
             && now.plus(TIME_FOR_AN_ATTEMPT) > pass.deadline.plus(DRIFT)
