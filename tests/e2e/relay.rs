@@ -3,6 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap};
 
 use aws_sdk_eventbridge::types::Target;
+use aws_sdk_sqs::types::MessageAttributeValue;
 use redial_adapters::{callbacks_dynamo::DynamoCallbacks, policies_dynamo::DynamoPolicies};
 use redial_core::{
     identity::{SubscriptionId, Tenant},
@@ -17,7 +18,7 @@ use crate::webhooks::{problems, secret, subscribe};
 /// Each account has this one.
 const BUS: &str = "arn:aws:events:us-east-1:000000000000:event-bus/default";
 
-/// A queue that a rule sends everything from Redial to.
+/// A queue that a rule of that bus sends everything from Redial to.
 async fn queue_of_a_rule(stack: &TestStack) -> String {
     let made = stack.sqs.create_queue().queue_name("of-a-rule").send().await.expect("a queue");
     let url = made.queue_url.expect("a URL");
@@ -98,6 +99,27 @@ async fn each_event_reaches_the_queue_a_rule_of_the_bus_and_the_callback() {
         assert_fields(on_the_bus, json!({"source": "redial", "detail-type": kind, "detail": events[id]}));
     }
     the_callback_got_them_signed_and_made_no_event(&stack, &own, &events).await;
+    what_only_the_bus_lacks_goes_nowhere_else(&stack, &own, &of_the_rule, &events["m1"]).await;
+}
+
+async fn relay_queue(stack: &TestStack) -> String {
+    let listed = stack.sqs.list_queues().send().await.expect("SQS answers").queue_urls.unwrap_or_default();
+    listed.into_iter().find(|url| url.contains("EventsRelayQueue")).expect("it has a queue of its own")
+}
+
+/// An event that the bus refused alone, as it comes back for it.
+async fn what_only_the_bus_lacks_goes_nowhere_else(
+    stack: &TestStack,
+    own: &str,
+    of_the_rule: &str,
+    event: &Value,
+) {
+    let bus = MessageAttributeValue::builder().data_type("String").string_value("bus").build();
+    let again = stack.sqs.send_message().queue_url(relay_queue(stack).await).message_body(event.to_string());
+    again.message_attributes("targets", bus.expect("it has a type")).send().await.expect("sent");
+    let on_the_bus = taken(stack, of_the_rule, &["m1"], |event| &event["detail"]["id"]).await;
+    assert_eq!(on_the_bus["m1"]["detail"], *event);
+    assert_eq!(stack.take(own).await, Vec::<Value>::new(), "the queue has it");
 }
 
 async fn the_callback_got_them_signed_and_made_no_event(
@@ -124,9 +146,7 @@ async fn the_callback_got_them_signed_and_made_no_event(
         stack.until_state(id, "sent").await;
     }
     stack.until_quiet().await;
-    let listed = stack.sqs.list_queues().send().await.expect("SQS answers").queue_urls.unwrap_or_default();
-    let relay =
-        listed.iter().find(|url| url.contains("EventsRelayQueue")).expect("it has a queue of its own");
-    stack.until("every event is relayed", async || (stack.depth(relay).await == 0).then_some(())).await;
+    let relay = relay_queue(stack).await;
+    stack.until("every event is relayed", async || (stack.depth(&relay).await == 0).then_some(())).await;
     assert_eq!(stack.take(own).await, Vec::<Value>::new(), "its own end is no event");
 }

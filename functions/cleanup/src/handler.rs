@@ -5,9 +5,9 @@ use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent
 use lambda_runtime::{Error, LambdaEvent};
 use redial_adapters::outbox_sqs::QueueArn;
 use redial_core::body::Body;
+use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::{QueueMessage, Sweep};
-use redial_engine::ports::Telemetry;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -61,8 +61,7 @@ pub(crate) async fn handle(
             }
             let mut response = SqsBatchResponse::default();
             for (message, answer) in messages.into_iter().zip(answers) {
-                if let Err(error) = answer {
-                    worker.telemetry.infrastructure(&error);
+                if answer.is_err() {
                     let mut failure = BatchItemFailure::default();
                     failure.item_identifier = message.message_id;
                     response.batch_item_failures.push(failure);
@@ -86,12 +85,33 @@ fn message(record: SqsMessage, dead_letters_url: &str) -> Result<QueueMessage, E
         body: Body::new(record.body.unwrap_or_default()),
         sent: Timestamp::from_ms(sent_ms),
         is_reference: queue.is_some() && queue == dead_letters_url.rsplit('/').next(),
+        targets: record
+            .message_attributes
+            .get(Targets::NAME)
+            .and_then(|attribute| Targets::parse(attribute.string_value.as_deref()?)),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_targets_that_lack_an_event_are_an_attribute_and_unknown_ones_are_all() {
+        let read = |targets: &str| {
+            let record = format!(
+                r#"{{"messageId":"m","body":"b","attributes":{{"SentTimestamp":"0"}},"messageAttributes":{{{targets}}}}}"#
+            );
+            let record: SqsMessage = serde_json::from_str(&record).expect("a record");
+            message(record, "https://sqs.example/1/dlq").expect("read").targets
+        };
+        let attribute = |value| {
+            format!(r#""targets":{{"dataType":"String","stringValue":"{value}","binaryListValues":[]}}"#)
+        };
+        let bus = Targets { bus: true, ..Targets::default() };
+        assert_eq!(read(&attribute("bus")), Some(bus));
+        assert_eq!([read(""), read(&attribute("bus,stream"))], [None, None]);
+    }
 
     #[test]
     fn a_record_is_read_with_its_time_and_refused_without() {

@@ -18,7 +18,8 @@ use redial_adapters::policies_dynamo::DynamoPolicies;
 use redial_adapters::subscriptions_dynamo::DynamoSubscriptions;
 use redial_adapters::system::System;
 use redial_adapters::telemetry::JsonTelemetry;
-use redial_engine::cleanup::{Ports, Relay, Settings, Worker};
+use redial_core::targets::Targets;
+use redial_engine::cleanup::{Ports, Settings, Worker};
 
 /// For how long a tenant's callback is remembered.
 const CALLBACKS_MAX_AGE: Duration = Duration::from_secs(30);
@@ -64,10 +65,10 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
             suspect_apart: config.suspect_apart,
             stale_after: config.stale_after,
             longest_invocation: config.longest_invocation,
-            relay: Relay {
-                to_queue: config.producers_events.is_some(),
-                to_bus: config.event_bus.is_some(),
-                to_callbacks: config.callbacks,
+            targets: Targets {
+                queue: config.producers_events.is_some(),
+                bus: config.event_bus.is_some(),
+                callbacks: config.callbacks,
             },
         },
         clock: System,

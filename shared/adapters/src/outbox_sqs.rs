@@ -13,8 +13,7 @@ use aws_sdk_sqs::types::{
 use futures_util::future::join_all;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
-use redial_core::queue::{Outgoing, Queue};
-use redial_core::traceparent::Traceparent;
+use redial_core::queue::{Attribute, Outgoing, Queue};
 use redial_engine::ports::{Outbox, PortError, Receipt};
 
 use crate::aws_error;
@@ -151,7 +150,7 @@ impl SqsOutbox {
                 .message_body(&message.body)
                 .delay_seconds(i32::from(message.delay.get()))
                 .set_message_group_id(message.tenant.as_ref().map(ToString::to_string))
-                .set_message_attributes(message.traceparent.map(attributes))
+                .set_message_attributes(message.attribute.map(attributes))
                 .build()
                 .expect("an entry has its id and its body")
         };
@@ -162,17 +161,16 @@ impl SqsOutbox {
     }
 }
 
-/// The one attribute, by the name that libraries of OpenTelemetry write.
-fn attributes(traceparent: Traceparent) -> HashMap<String, MessageAttributeValue> {
-    let value = MessageAttributeValue::builder().data_type(TEXT).string_value(traceparent.to_string());
+fn attributes(attribute: Attribute) -> HashMap<String, MessageAttributeValue> {
+    let value = MessageAttributeValue::builder().data_type(TEXT).string_value(attribute.value());
     let value = value.build().expect("an attribute has a type");
-    HashMap::from([(Traceparent::NAME.to_owned(), value)])
+    HashMap::from([(attribute.name().to_owned(), value)])
 }
 
 /// Its body and attributes, which SQS counts together, in bytes.
 fn length(message: &Outgoing) -> usize {
-    let of_attribute = Traceparent::NAME.len() + TEXT.len() + Traceparent::LENGTH;
-    message.body.len() + message.traceparent.map_or(0, |_| of_attribute)
+    let of_attribute = |it: Attribute| it.name().len() + TEXT.len() + it.value().len();
+    message.body.len() + message.attribute.map_or(0, of_attribute)
 }
 
 /// What became of the message of this id.
@@ -258,6 +256,7 @@ mod tests {
 
     use http_body_util::Full;
     use redial_core::route::DelaySeconds;
+    use redial_core::targets::Targets;
     use serde_json::{Value, json};
 
     use super::*;
@@ -271,13 +270,7 @@ mod tests {
     }
 
     fn outgoing(queue: Queue, bytes: usize) -> Outgoing {
-        Outgoing {
-            queue,
-            body: "x".repeat(bytes),
-            delay: DelaySeconds::ZERO,
-            tenant: None,
-            traceparent: None,
-        }
+        Outgoing { queue, body: "x".repeat(bytes), delay: DelaySeconds::ZERO, tenant: None, attribute: None }
     }
 
     #[test]
@@ -332,12 +325,16 @@ mod tests {
         let own = format!("http://127.0.0.1:{}", receiver.port);
         let events = QueueArn::parse("arn:aws:sqs:us-east-1:210987654321:app-events");
         let outbox = SqsOutbox::new(sqs_at(receiver.port), urls(&own)).telling(events);
-        let sent = outbox.send(vec![outgoing(Queue::Events, 1)]).await;
+        let rest = Attribute::Targets(Targets { bus: true, callbacks: true, ..Targets::default() });
+        let event = Outgoing { attribute: Some(rest), ..outgoing(Queue::Events, 1) };
+        let sent = outbox.send(vec![event]).await;
         assert_eq!(sent, [Ok(())]);
         let calls = calls.lock().expect("no panic");
         let [(target, body)] = &calls[..] else { panic!("{calls:?}") };
         assert_eq!(target, "AmazonSQS.SendMessageBatch");
         assert_eq!(body["QueueUrl"], format!("{own}/210987654321/app-events"));
+        let attributes = &body["Entries"][0]["MessageAttributes"];
+        assert_eq!(*attributes, json!({"targets": {"DataType": "String", "StringValue": "bus,callbacks"}}));
     }
 
     #[test]

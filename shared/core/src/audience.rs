@@ -230,7 +230,7 @@ impl Expansion {
         let Self { run, shard } = self;
         let body = serde_json::json!({ "expand": run.id, "tenant": run.tenant, "shard": shard });
         let tenant = Some(run.tenant.clone());
-        Outgoing { queue: Queue::Retry(lane), body: body.to_string(), delay, tenant, traceparent: None }
+        Outgoing { queue: Queue::Retry(lane), body: body.to_string(), delay, tenant, attribute: None }
     }
 }
 

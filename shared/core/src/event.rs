@@ -123,7 +123,7 @@ impl Event {
             body: self.to_body(),
             delay: DelaySeconds::ZERO,
             tenant: Some(self.tenant.clone()),
-            traceparent: None,
+            attribute: None,
         }
     }
 }

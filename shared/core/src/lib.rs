@@ -65,6 +65,7 @@ pub mod slip;
 pub mod strip;
 pub mod subscription;
 pub mod tag;
+pub mod targets;
 mod text;
 pub mod time;
 pub mod traceparent;

@@ -120,7 +120,7 @@ impl PageMessage {
             body: body.to_string(),
             delay: DelaySeconds::ZERO,
             tenant: Some(run.tenant.clone()),
-            traceparent: None,
+            attribute: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::identity::Tenant;
 use crate::lane::Lane;
 use crate::route::DelaySeconds;
+use crate::targets::Targets;
 use crate::traceparent::Traceparent;
 use crate::wait::Release;
 
@@ -28,9 +29,33 @@ pub struct Outgoing {
     pub delay: DelaySeconds,
     /// The MessageGroupId, which keeps tenants from starving each other.
     pub tenant: Option<Tenant>,
-    /// Of a message that does not name its trace itself: an attribute, because a worker of the release before refuses a field that it does
-    /// not know.
-    pub traceparent: Option<Traceparent>,
+    pub attribute: Option<Attribute>,
+}
+
+/// What is an attribute of a message and no field of its body: what is in a body goes on as it was written, and a worker of the release before
+/// may refuse a field that it does not know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attribute {
+    /// Of a message that does not name its trace itself.
+    Trace(Traceparent),
+    /// Of an event that some of its targets have: the others.
+    Targets(Targets),
+}
+
+impl Attribute {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Trace(_) => Traceparent::NAME,
+            Self::Targets(_) => Targets::NAME,
+        }
+    }
+
+    pub fn value(&self) -> String {
+        match self {
+            Self::Trace(traceparent) => traceparent.to_string(),
+            Self::Targets(targets) => targets.to_string(),
+        }
+    }
 }
 
 impl Outgoing {
@@ -41,7 +66,7 @@ impl Outgoing {
             body: release.to_body(),
             delay: DelaySeconds::ZERO,
             tenant: None,
-            traceparent: None,
+            attribute: None,
         }
     }
 }

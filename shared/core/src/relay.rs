@@ -4,15 +4,17 @@
 //! announces.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::delivery_options::Class;
 use crate::identity::{DeliveryId, SubscriptionId, Tenant, hashed};
 use crate::message;
-use crate::queue::{Outgoing, Queue};
+use crate::queue::{Attribute, Outgoing, Queue};
 use crate::route::DelaySeconds;
 use crate::shape;
+use crate::targets::Targets;
 use crate::time::Timestamp;
 
 /// The `source` of events on a bus.
@@ -20,6 +22,9 @@ pub const SOURCE: &str = "redial";
 
 /// The longest name of a state.
 const LONGEST_STATE: usize = 64;
+
+/// How long an event waits that some of its targets have, before the others are given it again.
+const WAIT: Duration = Duration::from_secs(180);
 
 /// Callbacks keep out of the way of what users wait for.
 const CLASS: Class = Class::Campaign;
@@ -70,9 +75,19 @@ impl Relayed {
         format!("{of}.{}", self.state)
     }
 
+    /// The same event once more on the stack's own queue, for these targets alone.
+    pub fn to_rest(&self, rest: Targets) -> Outgoing {
+        Outgoing {
+            queue: Queue::Events,
+            delay: DelaySeconds::floor(WAIT, DelaySeconds::MOST),
+            attribute: Some(Attribute::Targets(rest)),
+            ..self.to_queue()
+        }
+    }
+
     pub fn to_queue(&self) -> Outgoing {
         Outgoing {
-            traceparent: None,
+            attribute: None,
             queue: Queue::ProducersEvents,
             body: self.body.clone(),
             delay: DelaySeconds::ZERO,
@@ -80,7 +95,7 @@ impl Relayed {
         }
     }
 
-    /// The message that posts the event, which was announced at `sent`, to a webhook. Its id is a digest of both, so that an event that is
+    /// The message that posts the event, whose own message was sent at `sent`, to a webhook. Its id is a digest of both, so that an event that is
     /// relayed twice is one delivery; of the event without its `ref`, because ids are logged. `None` for an event about that
     /// webhook itself.
     pub fn to_callback(&self, webhook: &SubscriptionId, sent: Timestamp) -> Option<Outgoing> {
@@ -107,7 +122,7 @@ impl Relayed {
             ("original_timestamp", sent.as_ms().to_string()),
         ];
         Some(Outgoing {
-            traceparent: None,
+            attribute: None,
             queue: Queue::Retry(CLASS.lane()),
             body: shape::object(fields.iter().map(|(name, value)| (*name, value.as_str()))),
             delay: DelaySeconds::ZERO,

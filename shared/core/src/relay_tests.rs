@@ -33,6 +33,19 @@ fn posted(event: &Event, webhook: &str) -> (Message, Travel) {
 }
 
 #[test]
+fn what_some_targets_lack_goes_once_more_for_those_in_three_minutes() {
+    let rest = Targets { bus: true, callbacks: true, ..Targets::default() };
+    let expected = Outgoing {
+        queue: Queue::Events,
+        body: of_delivery().to_body(),
+        delay: DelaySeconds::floor(Duration::from_secs(180), DelaySeconds::MOST),
+        tenant: Some(of_delivery().tenant),
+        attribute: Some(Attribute::Targets(rest)),
+    };
+    assert_eq!(read(&of_delivery()).to_rest(rest), expected);
+}
+
+#[test]
 fn an_event_goes_to_queue_and_bus_as_it_was_written() {
     for (event, kind) in
         [(of_delivery(), "delivery.failed"), (of_subscription("s1"), "subscription.disabled")]

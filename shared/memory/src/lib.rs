@@ -122,7 +122,7 @@ pub fn cleanup_settings() -> cleanup::Settings {
         late_after: cleanup::LATE_AFTER,
         longest_invocation: LONGEST_INVOCATION,
         stale_after: None,
-        relay: cleanup::Relay::default(),
+        targets: redial_core::targets::Targets::default(),
     }
 }
 

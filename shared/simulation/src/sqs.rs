@@ -9,6 +9,7 @@ use rand::seq::SliceRandom;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
 use redial_core::setback::SENT_AGAIN_FROM;
+use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 
 /// Six times the function's time-out.
@@ -69,13 +70,15 @@ pub struct Stored {
     /// Whether one of its last receives ended without a word, or was a release's that could not read it: that alone leads to the
     /// quarantine.
     pub has_crashed: bool,
+    /// Of an event: the targets that lack it, where some have it.
+    pub targets: Option<Targets>,
 }
 
 impl Stored {
     /// A message as it is sent.
     pub fn sent(id: &str, body: &str, now: Timestamp) -> Self {
         let (id, body) = (id.to_owned(), body.to_owned());
-        Self { id, body, sent: now, visible_at: now, receives: 0, has_crashed: false }
+        Self { id, body, sent: now, visible_at: now, receives: 0, has_crashed: false, targets: None }
     }
 }
 
@@ -171,6 +174,12 @@ impl Sqs {
 
     pub fn delete(&mut self, source: Source, id: &str) {
         self.queues.entry(source).or_default().retain(|message| message.id != id);
+    }
+
+    /// The event that was sent last is for these of its targets: the others have it.
+    pub fn last_event_is_for(&mut self, targets: Targets) {
+        let last = self.queues.entry(Source::Events).or_default().last_mut();
+        last.expect("invariant: it was just sent").targets = Some(targets);
     }
 
     /// Messages that its pollers had received before, and no worker.

@@ -84,7 +84,7 @@ fn a_metric_that_is_renamed_in_the_code_leaves_its_alarms_on_nothing() {
 fn what_the_alarms_are_promised_to_watch_is_watched() {
     let watched: BTreeSet<String> = alarms().iter().flat_map(series).map(|series| series.name).collect();
     let ours = "Retried SentOnRetry PermanentFailures ServiceUnavailable BadRequests InDoubt RetryOverhead DeadLetters \
-                Poison Quarantined EndpointsDisabled PoliciesIgnored BreakersOpened WaitsSwept";
+                Poison CleanupFailures Quarantined EndpointsDisabled PoliciesIgnored BreakersOpened WaitsSwept";
     let of_aws = "ApproximateNumberOfMessagesVisible ApproximateAgeOfOldestMessage ExecutionsFailed ExecutionsTimedOut \
                   ExecutionsAborted AsyncEventsDropped Errors Throttles RecursiveInvocationsDropped";
     for metric in ours.split(' ').chain(of_aws.split(' ')) {
@@ -151,7 +151,7 @@ fn the_basic_alarms_watch_functions_queues_dead_letters_breakers_and_waits() {
 
     let watched: Vec<Series> = basic.iter().flat_map(series).collect();
     // CloudWatch bills an alarm by its metrics.
-    assert!(watched.len() <= 24, "{}", watched.len());
+    assert!(watched.len() <= 25, "{}", watched.len());
     for (of_type, attribute, metric) in [
         ("AWS::Serverless::Function", "", "Errors"),
         ("AWS::Serverless::Function", "", "Throttles"),
@@ -165,9 +165,15 @@ fn the_basic_alarms_watch_functions_queues_dead_letters_breakers_and_waits() {
         }
     }
     let names: BTreeSet<&str> = watched.iter().map(|series| series.name.as_str()).collect();
-    for name in
-        ["DeadLetters", "PermanentFailures", "Poison", "BreakersOpened", "WaitsSwept", "RequestsFailed"]
-    {
+    for name in [
+        "DeadLetters",
+        "PermanentFailures",
+        "Poison",
+        "CleanupFailures",
+        "BreakersOpened",
+        "WaitsSwept",
+        "RequestsFailed",
+    ] {
         assert!(names.contains(name), "{name}");
     }
 }

@@ -115,7 +115,7 @@ fn the_loops_are_found_from_mappings_policies_and_redrives() {
         all["DispatchFunction"].contains("EventsRelayQueue")
             && all["EventsRelayQueue"].contains("CleanupFunction")
     );
-    // Without dispatch nothing leads back to cleanup but a message that redrive brings there.
+    // Without dispatch nothing leads back to cleanup but a message that redrive brings there, and an event for the rest of its targets.
     assert_eq!(functions_in_loops(&graph(Some("DispatchFunction"))), BTreeSet::from(["CleanupFunction"]));
     let looping = functions_in_loops(&graph(Some("RetryQueue")));
     assert_eq!(looping, BTreeSet::from(["DispatchFunction", "CleanupFunction"]), "the bulk lane's are left");

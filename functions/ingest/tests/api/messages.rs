@@ -70,8 +70,7 @@ fn a_request_s_trace_is_that_of_messages_that_name_none() {
             "an invalid header is ignored"
         );
         let state = api.memory.state();
-        let attributes: Vec<_> =
-            state.outbox.iter().map(|it| it.traceparent.map(|it| it.to_string())).collect();
+        let attributes: Vec<_> = state.outbox.iter().map(|it| it.attribute.map(|it| it.value())).collect();
         assert_eq!(attributes, [attribute.map(str::to_owned), None], "{header}");
         let fields: Vec<Value> =
             state.outbox.iter().map(|it| serde_json::from_str(&it.body).expect("JSON")).collect();

@@ -14,7 +14,7 @@ mod walk;
 mod worker;
 
 pub use sweep::{Sweep, Swept};
-pub use worker::{LATE_AFTER, Ports, QueueMessage, Relay, Settings, Worker};
+pub use worker::{LATE_AFTER, Ports, QueueMessage, Settings, Worker};
 
 use std::panic::AssertUnwindSafe;
 
@@ -30,9 +30,9 @@ impl<P: Ports> Worker<P> {
     /// Deals with one message. A panic over it is its own failure, and no other's.
     pub async fn clean(&self, message: &QueueMessage) -> Result<(), PortError> {
         let cleaned = AssertUnwindSafe(self.clean_one(message)).catch_unwind().await;
-        cleaned.unwrap_or_else(|_panic| {
-            Err(PortError { operation: "cleanup", code: "Panic".to_owned(), throttled: false })
-        })
+        let panicked = || PortError { operation: "cleanup", code: "Panic".to_owned(), throttled: false };
+        let cleaned = cleaned.unwrap_or_else(|_panic| Err(panicked()));
+        cleaned.inspect_err(|error| self.failed(error))
     }
 
     async fn clean_one(&self, message: &QueueMessage) -> Result<(), PortError> {

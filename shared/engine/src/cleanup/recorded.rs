@@ -66,7 +66,7 @@ impl<P: Ports> Worker<P> {
             // What waits for longer comes early, and is parked then.
             delay: DelaySeconds::floor(not_before.since(now), SQS_MAX_DELAY_SECONDS),
             tenant: Some(message.tenant.clone()),
-            traceparent: None,
+            attribute: None,
         })
         .await
     }

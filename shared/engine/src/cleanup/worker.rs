@@ -10,8 +10,10 @@ use crate::ports::{
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
 use redial_core::event::Event;
+use redial_core::metric::Metric;
 use redial_core::queue::Outgoing;
 use redial_core::subscription::SpikeGuard;
+use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 
 /// How late a bucket of waits is before the sweep releases it, unless the operator sets it otherwise.
@@ -32,17 +34,8 @@ pub struct Settings {
     pub late_after: Duration,
     /// How long after the mark of an erasure a worker may be at work that has not seen it.
     pub longest_invocation: Duration,
-    pub relay: Relay,
-}
-
-/// The targets of the events that come by the stack's own queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Relay {
-    /// Whether producers have a queue of events.
-    pub to_queue: bool,
-    pub to_bus: bool,
-    /// Whether they are posted to the webhooks that tenants have set for them.
-    pub to_callbacks: bool,
+    /// Where the events go that come by the stack's own queue.
+    pub targets: Targets,
 }
 
 /// A message of one of the queues that cleanup drains.
@@ -53,6 +46,8 @@ pub struct QueueMessage {
     pub sent: Timestamp,
     /// Whether it comes from the dead-letter queue, which carries references; the quarantine carries raw bodies.
     pub is_reference: bool,
+    /// Of an event: the targets that lack it, where some have it.
+    pub targets: Option<Targets>,
 }
 
 /// The adapters of a worker's ports.
@@ -96,6 +91,12 @@ pub struct Worker<P: Ports> {
 impl<P: Ports> Worker<P> {
     pub(super) async fn send(&self, message: Outgoing) -> Result<(), PortError> {
         self.outbox.send(vec![message]).await.into_iter().collect()
+    }
+
+    /// Logs an error, and counts a message that comes back because of it.
+    pub(super) fn failed(&self, error: &PortError) {
+        self.telemetry.infrastructure(error);
+        self.telemetry.count(Metric::CleanupFailures, 1);
     }
 
     /// Sends an event, if there is one, where there is a queue for events.

@@ -157,7 +157,7 @@ fn outgoing(reference: &Reference) -> Outgoing {
         body: reference.to_body(),
         delay: DelaySeconds::ZERO,
         tenant: Tenant::parse(&reference.tenant),
-        traceparent: None,
+        attribute: None,
     }
 }
 

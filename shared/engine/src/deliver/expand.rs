@@ -180,7 +180,7 @@ fn messages_to(
             body: own.expose_travel_body(&start, deadline, now),
             delay: DelaySeconds::ZERO,
             tenant: Some(run.key.tenant.clone()),
-            traceparent: None,
+            attribute: None,
         }
     };
     members.iter().map(to).collect()

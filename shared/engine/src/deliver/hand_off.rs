@@ -95,8 +95,8 @@ impl Effects {
         let tenant = job.message.tenant.clone();
         match route(job.lane, not_before, now, &settings.waits) {
             Route::Queue(delay) => {
-                let (queue, traceparent) = (Queue::Retry(job.lane), None);
-                let outgoing = Outgoing { queue, body, delay, tenant: Some(tenant), traceparent };
+                let queue = Queue::Retry(job.lane);
+                let outgoing = Outgoing { queue, body, delay, tenant: Some(tenant), attribute: None };
                 self.queued.push((job.place, outgoing));
             }
             Route::Park(bucket) => {

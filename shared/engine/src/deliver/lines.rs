@@ -86,7 +86,7 @@ impl InLine {
             body: self.body.clone(),
             delay: DelaySeconds::floor(self.or_at.since(now), DelaySeconds::MOST),
             tenant: Some(self.delivery.tenant.clone()),
-            traceparent: None,
+            attribute: None,
         }
     }
 }

@@ -86,7 +86,7 @@ impl Held<'_> {
             body: job.message.expose_travel_body(&travel, job.deadline, now),
             delay: Default::default(),
             tenant: Some(self.run.key.tenant.clone()),
-            traceparent: None,
+            attribute: None,
         }
     }
 }

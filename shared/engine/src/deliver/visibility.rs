@@ -132,7 +132,7 @@ fn successor(
         Inbound::Release(_) | Inbound::Expand(_) => return None,
     };
     let queue = Queue::Retry(incoming.receipt.lane);
-    Some(Outgoing { queue, body, delay, tenant: Some(tenant), traceparent: None })
+    Some(Outgoing { queue, body, delay, tenant: Some(tenant), attribute: None })
 }
 
 /// The deadline as far as the message says it itself: only for operators who look into the queue.

@@ -108,7 +108,7 @@ impl<P: Ports> Worker<P> {
             }
             let queue = Queue::Retry(it.bucket.lane());
             let (body, tenant) = (it.body.clone(), Some(it.delivery.tenant.clone()));
-            hops.push((it.place, Outgoing { queue, body, delay, tenant, traceparent: None }));
+            hops.push((it.place, Outgoing { queue, body, delay, tenant, attribute: None }));
         }
         // Counted once they are there: a worker that dies before puts them again, and counts them then.
         let counting = self.quota_guard.add(&self.quotas, telemetry, Quota::Parked, counted);
@@ -286,7 +286,7 @@ fn onward(item: &ParkedItem, after: Duration, settings: &Settings) -> Outgoing {
         body: item.body.clone(),
         delay: DelaySeconds::floor(after, settings.waits.sqs_max_delay),
         tenant: Some(item.tenant.clone()),
-        traceparent: None,
+        attribute: None,
     }
 }
 

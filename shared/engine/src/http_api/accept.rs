@@ -9,7 +9,7 @@ use crate::ports::NewDelivery;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::message::{Inbound, Message, QueueKind, parse};
-use redial_core::queue::{Outgoing, Queue};
+use redial_core::queue::{Attribute, Outgoing, Queue};
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
 use redial_core::shape::{self, Errors, ShapeError};
 use redial_core::time::Timestamp;
@@ -121,7 +121,7 @@ impl Accepted {
             body: self.message.expose_ingest_body(),
             delay: DelaySeconds::ZERO,
             tenant: Some(self.message.tenant.clone()),
-            traceparent: self.traceparent,
+            attribute: self.traceparent.map(Attribute::Trace),
         }
     }
 }

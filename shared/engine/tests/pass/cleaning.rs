@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redial_core::ledger;
+use redial_core::metric::Metric;
 use redial_core::reason::Reason;
 use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
@@ -203,6 +204,7 @@ fn the_quarantine_leaves_what_another_release_wrote_to_it_for_a_day() {
     let sent = harness.now();
     harness.pass(Duration::from_secs(86_399));
     assert!(harness.try_poison_sent_at(sent, "sqs-1", newer).is_err());
+    assert_eq!(harness.count(Metric::CleanupFailures), 1);
     assert_eq!(harness.bodies(), 0);
     harness.pass(Duration::from_secs(1));
     harness.try_poison_sent_at(sent, "sqs-1", newer).expect("nothing fails");

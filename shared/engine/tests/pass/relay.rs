@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use redial_engine::cleanup::Relay;
+use redial_core::metric::Metric;
+use redial_core::targets::Targets;
 use redial_memory::senders::answered;
 use redial_memory::{Death, PortErrorKind};
 use serde_json::Value;
@@ -10,13 +11,13 @@ use serde_json::Value;
 use crate::crashes::kill_at_every_effect;
 use crate::harness::{Harness, Whom};
 
-const BOTH: Relay = Relay { to_queue: true, to_bus: true, to_callbacks: false };
+const BOTH: Targets = Targets { queue: true, bus: true, callbacks: false };
 
 /// A stack whose events are relayed like this.
-fn relaying(relay: Relay, answers: Vec<redial_core::outcome::Outcome>, fields: &str) -> Harness {
+fn relaying(targets: Targets, answers: Vec<redial_core::outcome::Outcome>, fields: &str) -> Harness {
     let mut harness = Harness::prepared(Whom::Browser, answers, fields);
     harness.state().has_events = true;
-    harness.cleanup.settings.relay = relay;
+    harness.cleanup.settings.targets = targets;
     harness
 }
 
@@ -50,11 +51,11 @@ fn every_target_gets_every_end_though_workers_die() {
 
 #[test]
 fn events_go_only_where_there_is_a_target() {
-    for (relay, to_queue, to_bus) in
-        [(Relay { to_bus: false, ..BOTH }, 1, 0), (Relay { to_queue: false, ..BOTH }, 0, 1), (BOTH, 1, 1)]
+    for (targets, to_queue, to_bus) in
+        [(Targets { bus: false, ..BOTH }, 1, 0), (Targets { queue: false, ..BOTH }, 0, 1), (BOTH, 1, 1)]
     {
-        let harness = relaying(relay, vec![], "").run_to_the_end();
-        assert_eq!((harness.events.len(), harness.state().bus.len()), (to_queue, to_bus), "{relay:?}");
+        let harness = relaying(targets, vec![], "").run_to_the_end();
+        assert_eq!((harness.events.len(), harness.state().bus.len()), (to_queue, to_bus), "{targets}");
     }
 }
 
@@ -67,8 +68,50 @@ fn a_target_that_refuses_an_event_gets_it_later_and_the_other_does_not_wait() {
         assert_eq!(harness.state().bus.len(), usize::from(kind == PortErrorKind::Lost), "{kind:?}");
         harness.run();
         assert_eq!(texts(&on_the_bus(&harness)), texts(&harness.events), "{kind:?}");
-        assert_eq!(harness.events.len(), 4, "each time it comes back it goes to both");
+        let on_the_bus = if kind == PortErrorKind::Lost { 4 } else { 1 };
+        let bus = harness.state().bus.len();
+        let failures = harness.count(Metric::CleanupFailures);
+        assert_eq!((harness.events.len(), bus, failures), (1, on_the_bus, 3), "{kind:?}");
     }
+}
+
+#[test]
+fn what_some_of_its_targets_lack_reaches_them_though_workers_die() {
+    let run = |death: Option<Death>| {
+        let harness = relaying(BOTH, vec![], "");
+        harness.memory.fail("put_events", 2, PortErrorKind::Throttled);
+        harness.state().death = death;
+        harness.run_to_the_end()
+    };
+    let whole = run(None);
+    assert_eq!((whole.events.len(), on_the_bus(&whole)), (1, whole.events.clone()));
+    kill_at_every_effect(run, |harness, _, case| {
+        assert!(!harness.events.is_empty(), "{case}");
+        assert_eq!(texts(&harness.events), texts(&on_the_bus(harness)), "{case}");
+    });
+}
+
+#[test]
+fn an_event_for_the_rest_of_its_targets_that_cannot_be_sent_comes_back_whole() {
+    // No tenant has a callback, so they have it without a call.
+    let mut harness = relaying(Targets { queue: false, bus: true, callbacks: true }, vec![], "");
+    harness.run();
+    harness.memory.fail("put_events", 1, PortErrorKind::Throttled);
+    harness.memory.fail("send", 1, PortErrorKind::Throttled);
+    harness.announce(r#"{"tenant":"acme","id":"m2","state":"sent","at":"2026-11-21T10:05:00.000Z"}"#);
+    harness.run();
+    assert_eq!(harness.state().failing["send"].0, 0, "it was tried");
+    assert_eq!(harness.state().bus.len(), 2);
+}
+
+#[test]
+fn a_target_that_a_stack_no_longer_has_is_given_nothing() {
+    let mut harness = relaying(BOTH, vec![], "");
+    harness.memory.fail("put_events", 1, PortErrorKind::Throttled);
+    harness.run_until(|harness| !harness.events.is_empty());
+    harness.cleanup.settings.targets.bus = false;
+    harness.run();
+    assert_eq!((harness.events.len(), harness.state().bus.len()), (1, 0));
 }
 
 #[test]

@@ -138,7 +138,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "what is sent on has no message group",
         rule: "what is put on a queue names its tenant",
         file: "shared/engine/src/deliver/hand_off.rs",
-        find: "tenant: Some(tenant), traceparent",
-        replace: "tenant: Some(tenant).filter(|_| false), traceparent",
+        find: "tenant: Some(tenant), attribute",
+        replace: "tenant: Some(tenant).filter(|_| false), attribute",
     },
 ];

@@ -158,6 +158,7 @@ impl World {
                 body: Body::new(message.body),
                 sent: message.sent,
                 is_reference: source == Source::DeadLetters,
+                targets: message.targets,
             };
             let received: Vec<QueueMessage> = received.into_iter().map(of).collect();
             let mut answers = Vec::new();

@@ -31,6 +31,7 @@ use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::Cancellation;
 use redial_core::route::WaitSettings;
 use redial_core::share::{Concurrency, Share};
+use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 use redial_core::zone::Zone;
@@ -333,10 +334,10 @@ impl World {
             known_lines: KnownLines::default(),
             quotas: of(),
         };
-        let Scenario { relays, calls_back: to_callbacks, .. } = *self.stage.scenario;
+        let Scenario { relays, calls_back: callbacks, .. } = *self.stage.scenario;
         let settings = cleanup::Settings {
             hash_keys: self.hash_keys(),
-            relay: cleanup::Relay { to_queue: relays, to_bus: relays, to_callbacks },
+            targets: Targets { queue: relays, bus: relays, callbacks },
             ..memory::cleanup_settings()
         };
         let cleanup = memory.cleanup(settings);

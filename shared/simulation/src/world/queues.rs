@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rand::RngExt;
-use redial_core::queue::Queue;
+use redial_core::queue::{Attribute, Queue};
 use redial_core::wait::{Release, WaitBucket};
 use redial_engine::ports::Receipt;
 
@@ -53,6 +53,9 @@ impl World {
                 Queue::DeadLetters => self.enqueue(Source::DeadLetters, message.body, delay),
                 Queue::Events if self.stage.scenario.relays => {
                     self.enqueue(Source::Events, message.body, delay);
+                    if let Some(Attribute::Targets(targets)) = message.attribute {
+                        self.sqs.last_event_is_for(targets);
+                    }
                 }
                 Queue::Events | Queue::ProducersEvents => {
                     let event = serde_json::from_str(&message.body).expect("invariant: an event is JSON");

@@ -2,10 +2,10 @@
 
 use redial_core::body::Body;
 use redial_core::time::Timestamp;
-use redial_engine::cleanup::{self, QueueMessage, Relay, Sweep};
+use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::ports::PortError;
 
-use super::{FUNCTION_TIMEOUT, Harness, until_stalled};
+use super::{Announced, FUNCTION_TIMEOUT, Harness, until_stalled};
 
 impl Harness {
     pub(super) fn clean_all(&mut self) {
@@ -22,13 +22,13 @@ impl Harness {
     }
 
     pub(super) fn relays(&self) -> bool {
-        self.cleanup.settings.relay != Relay::default()
+        !self.cleanup.settings.targets.is_none()
     }
 
     /// Something is put on the stack's own queue of events.
     pub(crate) fn announce(&mut self, body: &str) {
         self.serial += 1;
-        self.announced.push((format!("sqs-{}", self.serial), body.to_owned()));
+        self.announced.push((format!("sqs-{}", self.serial), body.to_owned(), None));
     }
 
     /// Cleanup gets what is on the stack's own queue of events, in batches of ten.
@@ -36,11 +36,12 @@ impl Harness {
         self.collect();
         let announced = std::mem::take(&mut self.announced);
         for batch in announced.chunks(10) {
-            let message = |(message_id, body): &(String, String)| QueueMessage {
+            let message = |(message_id, body, targets): &Announced| QueueMessage {
                 message_id: message_id.clone(),
                 body: Body::new(body.clone()),
                 sent: self.now(),
                 is_reference: false,
+                targets: *targets,
             };
             let messages: Vec<_> = batch.iter().map(message).collect();
             match until_stalled(self.cleanup.relay(&messages)) {
@@ -95,7 +96,8 @@ impl Harness {
         sent: Timestamp,
         is_reference: bool,
     ) -> Option<Result<(), PortError>> {
-        let message = QueueMessage { message_id, body: Body::new(body.to_owned()), sent, is_reference };
+        let body = Body::new(body.to_owned());
+        let message = QueueMessage { message_id, body, sent, is_reference, targets: None };
         until_stalled(self.cleanup.clean(&message))
     }
 

@@ -20,8 +20,9 @@ use redial_core::lane::Lane;
 use redial_core::ledger::Cancellation;
 use redial_core::message::QueueKind;
 use redial_core::protection::{Cooldowns, OriginState};
-use redial_core::queue::Queue;
+use redial_core::queue::{Attribute, Queue};
 use redial_core::route::WaitSettings;
+use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 use redial_core::traceparent::Traceparent;
 use redial_core::wait::Release;
@@ -37,6 +38,9 @@ const VISIBILITY: Duration = Duration::from_secs(180);
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// `maxReceiveCount` of every source queue.
 const MAX_RECEIVE_COUNT: u32 = 20;
+
+/// An event on the stack's own queue: its MessageId, its body, and the targets that lack it, where some have it.
+type Announced = (String, String, Option<Targets>);
 
 #[derive(Clone, Debug)]
 struct Queued {
@@ -62,8 +66,8 @@ pub(crate) struct Harness {
     recipients: Option<Vec<String>>,
     /// The events that producers received.
     pub(crate) events: Vec<serde_json::Value>,
-    /// The stack's own queue of events: message id and body. It is used where events are relayed.
-    announced: Vec<(String, String)>,
+    /// The stack's own queue of events. It is used where events are relayed.
+    announced: Vec<Announced>,
     serial: u32,
     invocations: u32,
     next_sweep: Timestamp,
@@ -294,8 +298,8 @@ impl Harness {
         let is_swept = !self.state().registered.is_empty() || self.holds_in_lines();
         let sweep = is_swept.then_some(self.next_sweep);
         // What cleanup could not deal with waits for its queue's visibility time-out.
-        let is_left = [&self.dead_letters, &self.announced].into_iter().any(|it| !it.is_empty())
-            || !self.quarantined.is_empty();
+        let is_left =
+            !self.dead_letters.is_empty() || !self.announced.is_empty() || !self.quarantined.is_empty();
         let cleanup = is_left.then(|| self.now().plus(Duration::from_secs(60)));
         let Some(next) = [bucket, message, sweep, cleanup].into_iter().flatten().min() else { return false };
         let now = self.now();
@@ -331,7 +335,11 @@ impl Harness {
                 }
                 Queue::Events if self.relays() => {
                     self.serial += 1;
-                    self.announced.push((format!("sqs-{}", self.serial), message.body));
+                    let targets = match message.attribute {
+                        Some(Attribute::Targets(targets)) => Some(targets),
+                        Some(Attribute::Trace(_)) | None => None,
+                    };
+                    self.announced.push((format!("sqs-{}", self.serial), message.body, targets));
                 }
                 Queue::Events | Queue::ProducersEvents => {
                     self.events.push(serde_json::from_str(&message.body).expect("JSON"));
