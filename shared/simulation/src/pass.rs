@@ -34,6 +34,10 @@ pub struct Pass {
     pub judged: BTreeMap<(DeliveryKey, String), bool>,
     /// The sources of messages that were sent on or parked.
     pub sent_on: Vec<String>,
+    /// How many messages of a delivery that it holds it has sent to the retry queues.
+    pub sent: BTreeMap<DeliveryKey, usize>,
+    /// Whether it received other things, too, such as a release: what it sends of a delivery may be none of the messages that it holds.
+    pub has_others: bool,
     /// The sources of messages that lie in a bucket now.
     pub parked: Vec<String>,
     /// What could not be recorded: the source of the message that has to carry it, and the token.
@@ -107,7 +111,20 @@ impl Pass {
     pub fn of(messages: &[Stored], kind: QueueKind, deadline: Timestamp, readings: &mut Readings) -> Self {
         let held =
             messages.iter().filter_map(|stored| Some((stored.id.clone(), readings.held(stored, kind)?)));
-        Self { deadline, held: held.collect(), ..Self::default() }
+        let held: BTreeMap<String, Held> = held.collect();
+        let has_others = held.len() < messages.len();
+        Self { deadline, held, has_others, ..Self::default() }
+    }
+
+    /// Counts a message of a delivery that it sends, and returns whether these are more than it holds of it.
+    pub fn multiplies(&mut self, key: &DeliveryKey) -> bool {
+        let held = self.held.values().filter(|held| held.key == *key).count();
+        if held == 0 || self.has_others || self.has_failed_to_send {
+            return false;
+        }
+        let sent = self.sent.entry(key.clone()).or_default();
+        *sent += 1;
+        *sent > held
     }
 
     /// Whether it received this very turn of a delivery in that place: what it sends on has had no attempt here.

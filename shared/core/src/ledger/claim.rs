@@ -39,7 +39,7 @@ pub enum Judgement {
     Done,
     /// Its id was used for another content.
     Conflict,
-    /// It was cancelled, and this is the first message that meets that: it announces the end.
+    /// It was cancelled, and this is the first message that meets that, or the first of a later attempt: it announces the end.
     Cancelled,
 }
 
@@ -95,7 +95,10 @@ pub fn judge(stored: &Entry, ask: &Ask, now: Timestamp) -> Judgement {
 
 /// A cancellation holds for every message of the delivery, those of replays too.
 fn judge_cancelled(stored: &Entry, ask: &Ask) -> Judgement {
-    if !stored.is_met() {
+    let (met, own) = (stored.turn, ask.turn);
+    // Another worker may have handed this attempt off and acknowledged the message that met it, before that could announce the end.
+    let is_later = met.lineage == own.lineage && met.attempt < own.attempt;
+    if !stored.is_met() || is_later {
         Judgement::Cancelled
     } else if stored.source_message == ask.source_message {
         Judgement::HandOffAgain
@@ -195,6 +198,7 @@ mod tests {
                         let stored = entry(state, turn(lineage, attempt), source, lease);
                         let seen = judge(&stored, &ask(turn(1, 1), "a"), now());
                         let expected = match (lineage, attempt, state, source) {
+                            (1, 0, State::Cancelled, _) => Judgement::Cancelled,
                             (_, _, State::Cancelled, "a") => Judgement::HandOffAgain,
                             (_, _, State::Cancelled, _) => Judgement::Done,
                             (0, ..) => CLAIM,

@@ -119,6 +119,21 @@ fn copies_of_a_cancelled_message_announce_it_once() {
 }
 
 #[test]
+fn the_retry_announces_a_cancellation_that_a_copy_of_the_first_message_met_and_could_not() {
+    let mut harness = Harness::prepared(Whom::Browser, vec![answered(503)], "");
+    harness.state().has_events = true;
+    // Received twice at once: the other worker makes the attempt, hands the retry off, and acknowledges the message.
+    let copy = harness.incoming_of("sqs-1");
+    harness.run_until(|it| it.state_of("m") == Some(State::Retrying));
+    cancelled(harness.cancel("m"));
+    harness.memory.fail("send", 1, PortErrorKind::Throttled);
+    assert_eq!(harness.invoke_with(vec![copy]), ["sqs-1"], "it comes back in vain");
+    harness.run();
+    assert_cancelled(&harness, 1, "");
+    assert_eq!(announced(&harness), ["cancelled"]);
+}
+
+#[test]
 fn a_message_that_comes_long_after_its_cancellation_is_not_sent() {
     let mut harness = Harness::new();
     cancelled(harness.cancel("m"));

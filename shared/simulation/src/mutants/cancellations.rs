@@ -59,8 +59,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a cancellation is met in silence",
         rule: "a cancelled delivery is announced",
         file: CLAIM,
-        find: "    if !stored.is_met() {\n        Judgement::Cancelled",
-        replace: "    if !stored.is_met() {\n        Judgement::Done",
+        find: "    if !stored.is_met() || is_later {\n        Judgement::Cancelled",
+        replace: "    if !stored.is_met() || is_later {\n        Judgement::Done",
     },
     Mutant {
         name: "a cancellation that was met is announced by others alone",

@@ -132,6 +132,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "if !setback.is_sent_again(incoming.receive_count / 100) {",
     },
     Mutant {
+        name: "a message is sent again twice",
+        rule: "a worker sends no more messages of a delivery than it holds",
+        file: "shared/engine/src/deliver/visibility.rs",
+        find: "Some(successor) => successors.push((place, after, successor)),",
+        replace: "Some(successor) => successors.extend([(place, after, successor.clone()), (place, after, successor)]),",
+    },
+    Mutant {
+        name: "what comes next is sent twice",
+        rule: "a worker sends no more messages of a delivery than it holds",
+        file: "shared/engine/src/deliver/hand_off.rs",
+        find: "self.queued.push((job.place, outgoing));",
+        replace: "self.queued.extend([(job.place, outgoing.clone()), (job.place, outgoing)]);",
+    },
+    Mutant {
         name: "errors do not back off",
         rule: "an error of our own doubles the wait with each receive",
         file: "shared/core/src/setback.rs",

@@ -166,6 +166,10 @@ impl Memo {
         }
         self.readings.learn(body, &message, &travel);
         self.punctual.goes_on(&message, &travel, now);
+        let key = message.key();
+        if self.passes.get_mut(by).is_some_and(|pass| pass.multiplies(&key)) {
+            self.violated(format!("{by} sent more messages of {key} than it holds"));
+        }
         let Some(pass) = self.passes.get_mut(by) else { return };
         let Some(source) = travel.deferred_from.clone() else { return };
         pass.sent_on.push(source.clone());

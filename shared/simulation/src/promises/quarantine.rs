@@ -1,21 +1,29 @@
 //! Only what crashes workers comes to the quarantine, and only what its delivery still needs is kept there.
 
+use std::time::Duration;
+
 use redial_core::dead_letter::Reference;
 use redial_core::identity::{DeliveryId, DeliveryKey, Tenant};
 use redial_core::ledger::State;
 use redial_core::message::QueueKind;
 use redial_core::time::Ttl;
 
-use crate::pass::{carried, read};
+use crate::pass::{Pass, carried, read};
 use crate::situations::Situation;
 use crate::sqs::Stored;
 use crate::watch::Memo;
+
+/// How soon cleanup reads what the ledger has of a message that it takes out of the quarantine.
+const READ_WITHIN: Duration = Duration::from_secs(60);
 
 impl Memo {
     /// A message that SQS takes out of its queue.
     pub(crate) fn redrives(&mut self, stored: &Stored) {
         let message = read(stored, QueueKind::Retry).or_else(|| read(stored, QueueKind::Ingest));
-        let Some((message, _)) = message.filter(|_| !stored.has_crashed) else { return };
+        // The invocation that could not send it again may not be over.
+        let fails_to_send = |pass: &Pass| pass.has_failed_to_send && pass.held.contains_key(&stored.id);
+        let has_crashed = stored.has_crashed || self.passes.values().any(fails_to_send);
+        let Some((message, _)) = message.filter(|_| !has_crashed) else { return };
         // With a TTL of 0 there is no other message in its place.
         if message.ttl != Some(Ttl::ZERO) {
             let key = message.key();
@@ -29,7 +37,9 @@ impl Memo {
         let Some((message, travel)) = message else { return };
         let key = message.key();
         let letter = format!("poison-{}", stored.id);
-        let Some(entry) = ledger.ledger.get(&key) else {
+        // What the ledger forgets before cleanup reads it may be of an id that is used again.
+        let read_by = ledger.now.plus(READ_WITHIN);
+        let Some(entry) = ledger.ledger.get(&key).filter(|entry| entry.expires_at > read_by) else {
             self.needed.insert(letter);
             return;
         };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redial_core::setback::SENT_AGAIN_FROM;
+
 /// A retry policy that makes no second attempt where the first may have arrived.
 pub const NEVER_IN_DOUBT: &str = "never-in-doubt";
 
@@ -20,6 +22,13 @@ pub struct InVain {
     /// How often at least, and at most.
     pub least: u32,
     pub most: u32,
+}
+
+impl InVain {
+    /// Whether the first receive by a worker may be one at which it sends a message again.
+    pub const fn is_sent_again_at_once(self) -> bool {
+        self.most + 1 >= SENT_AGAIN_FROM
+    }
 }
 
 /// What presses on a scenario besides its faults.

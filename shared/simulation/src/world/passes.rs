@@ -1,20 +1,23 @@
 //! What the promises have to know of invocations: what they hold, send, acknowledge, and how they end. And what presses on them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rand::RngExt;
 use redial_core::dead_letter::{Kind, Reference};
 use redial_core::erasure::Subject;
 use redial_core::message::QueueKind;
 use redial_core::queue::{Outgoing, Queue};
-use redial_core::setback::SENT_AGAIN_FROM;
+use redial_core::route::SQS_MAX_DELAY_SECONDS;
 use redial_memory::State;
 
 use super::storage::note_raw;
 use super::{Task, World};
 use crate::pass::read;
 use crate::release;
+use crate::scenario::Scenario;
 use crate::scenario::focus::Focus;
+use crate::scenario::messages::Sending;
 use crate::scenario::pressure::InVain;
 use crate::situations::Situation;
 use crate::sqs::{Source, Stored};
@@ -28,6 +31,12 @@ const COPIES: (usize, usize) = (20, 40);
 
 /// The same where pollers receive in vain what is sent again, so that the first receive by a worker sends it again once more.
 const COPIES_IN_VAIN: (usize, usize) = (40, 80);
+
+/// In this time each of those may become two while calls fail: what is sent again waits for as long as SQS can delay a message.
+const COPIES_DOUBLE_IN: Duration = Duration::from_secs(SQS_MAX_DELAY_SECONDS as u64);
+
+/// How long a breaker that is half open holds a message back: each time a lost acknowledgement may leave one behind.
+const HOP: Duration = Duration::from_secs(8);
 
 /// How many releases of one bucket or one shard may be on their way: an execution may release twice, so may the sweep, and what was parked
 /// after the bucket's time releases it each time.
@@ -48,7 +57,7 @@ impl World {
         let state = self.memory.state();
         let now = self.stage.timeline.now();
         let mut memo = self.stage.watch.memo();
-        for Outgoing { queue, body, tenant, .. } in sent {
+        for Outgoing { queue, body, tenant, attribute, .. } in sent {
             match queue {
                 Queue::Retry(_) => {
                     if let Some(id) = by {
@@ -60,6 +69,8 @@ impl World {
                         memo.refers(&reference, &state, now);
                     }
                 }
+                // What some of its targets have was judged when it was announced.
+                Queue::Events if attribute.is_some() => {}
                 Queue::Events => {
                     let event = serde_json::from_str(body).expect("invariant: an event is JSON");
                     memo.announces(&event, &state);
@@ -176,16 +187,28 @@ impl World {
         for (release, count) in releases.into_iter().filter(|(_, count)| *count > MOST_RELEASES) {
             memo.violated(format!("{release} is {count} messages"));
         }
-        let in_vain = self.stage.scenario.pressure.throttled;
-        let is_often = in_vain.is_some_and(|it| it.most >= SENT_AGAIN_FROM);
-        let (each, besides) = if is_often { COPIES_IN_VAIN } else { COPIES };
         for (key, sendings) in &self.accepted {
             let count: usize =
                 counts.get(&(key.tenant.to_string(), key.id.to_string())).copied().unwrap_or(0);
-            if count > each * sendings.len() + besides {
+            if count > self.most_copies(sendings) {
                 memo.violated(format!("{key} is {count} messages"));
             }
         }
+    }
+
+    /// How many messages of one delivery there may be now.
+    fn most_copies(&self, sendings: &[Sending]) -> usize {
+        let Scenario { pressure, faults, .. } = &*self.stage.scenario;
+        let is_often = pressure.throttled.is_some_and(InVain::is_sent_again_at_once);
+        let (each, besides) = if is_often { COPIES_IN_VAIN } else { COPIES };
+        let of_claims = faults.outages.iter().filter(|outage| outage.effects.contains(&"claim"));
+        let outage = of_claims.map(|outage| outage.until.saturating_sub(outage.from)).max();
+        let doublings = outage.filter(|_| is_often).map_or(0, |it| it.as_secs() / COPIES_DOUBLE_IN.as_secs());
+        let first = sendings.iter().map(|sending| sending.at).min().unwrap_or_default();
+        let until = self.now().since(self.stage.begin).min(self.stage.scenario.faults_end);
+        let hops = until.saturating_sub(first).div_duration_f64(HOP);
+        let left_behind = (hops * faults.ack_lost) as usize;
+        ((each * sendings.len() + besides) << doublings.min(16)) + left_behind
     }
 
     /// A release that is put on a queue: each of a bucket may send one for each of its shards, and some more where it has to be repeated.
