@@ -146,7 +146,7 @@ mod tests {
         assert!(usd(&none) < 4.0, "{}", usd(&none));
         assert!(usd(&full) > usd(&basic));
         let of_alarms = [&full, &basic, &none].map(|lines| amount(lines, "alarms' metrics"));
-        assert_eq!(of_alarms, [74.0, 24.0, 0.0]);
+        assert_eq!(of_alarms, [76.0, 26.0, 0.0]);
         assert_eq!([&full, &basic].map(|lines| amount(lines, "dashboards")), [1.0, 0.0]);
         assert_eq!(amount(&basic, "secrets"), 4.0);
         // Six queues, and a schedule of a minute, three of five and one of an hour.

@@ -57,8 +57,10 @@ labels! {
         AcksUnknown = "AcksUnknown",
         /// Bodies that crashed their workers, or were refused too often, and were taken out of their queue.
         Poison = "Poison",
-        /// Messages of its queues that cleanup could not deal with and that come back, and events that some of their targets refused. SQS leaves a
-        /// message that was received three times out of the age of the oldest one.
+        /// Messages that came back to their queue because of an error of our own, each time that they did. SQS leaves a message that was received
+        /// three times out of the age of the oldest one.
+        DispatchFailures = "DispatchFailures",
+        /// Messages of its queues that cleanup could not deal with and that come back, and events that some of their targets refused.
         CleanupFailures = "CleanupFailures",
         /// Buckets of waits whose execution could not be started: the sweep releases them, late.
         WaitsNotStarted = "WaitsNotStarted",

@@ -79,6 +79,14 @@ impl Setback {
         u32::try_from(secs).unwrap_or(u32::MAX)
     }
 
+    /// Whether it is an error of our own.
+    pub const fn is_failure(&self) -> bool {
+        match self {
+            Self::Infrastructure | Self::Unrecorded(_) | Self::Panicked => true,
+            Self::NotAdmitted | Self::Leased { .. } | Self::HeldBack { .. } | Self::Unreadable => false,
+        }
+    }
+
     /// Whether a new SQS message takes the message's place at its `receive_count`-th receive: not where redrive is to end it.
     pub const fn is_sent_again(&self, receive_count: u32) -> bool {
         receive_count >= SENT_AGAIN_FROM

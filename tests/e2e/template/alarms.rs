@@ -84,7 +84,7 @@ fn a_metric_that_is_renamed_in_the_code_leaves_its_alarms_on_nothing() {
 fn what_the_alarms_are_promised_to_watch_is_watched() {
     let watched: BTreeSet<String> = alarms().iter().flat_map(series).map(|series| series.name).collect();
     let ours = "Retried SentOnRetry PermanentFailures ServiceUnavailable BadRequests InDoubt RetryOverhead DeadLetters \
-                Poison CleanupFailures Quarantined EndpointsDisabled PoliciesIgnored BreakersOpened WaitsSwept";
+                Poison DispatchFailures CleanupFailures Quarantined EndpointsDisabled PoliciesIgnored BreakersOpened WaitsSwept";
     let of_aws = "ApproximateNumberOfMessagesVisible ApproximateAgeOfOldestMessage ExecutionsFailed ExecutionsTimedOut \
                   ExecutionsAborted AsyncEventsDropped Errors Throttles RecursiveInvocationsDropped";
     for metric in ours.split(' ').chain(of_aws.split(' ')) {
@@ -151,7 +151,7 @@ fn the_basic_alarms_watch_functions_queues_dead_letters_breakers_and_waits() {
 
     let watched: Vec<Series> = basic.iter().flat_map(series).collect();
     // CloudWatch bills an alarm by its metrics.
-    assert!(watched.len() <= 25, "{}", watched.len());
+    assert!(watched.len() <= 27, "{}", watched.len());
     for (of_type, attribute, metric) in [
         ("AWS::Serverless::Function", "", "Errors"),
         ("AWS::Serverless::Function", "", "Throttles"),
@@ -169,6 +169,7 @@ fn the_basic_alarms_watch_functions_queues_dead_letters_breakers_and_waits() {
         "DeadLetters",
         "PermanentFailures",
         "Poison",
+        "DispatchFailures",
         "CleanupFailures",
         "BreakersOpened",
         "WaitsSwept",

@@ -180,7 +180,7 @@ fn goes_off(alarm: &Block<'_>, sums: &[(&str, f64)]) -> Option<bool> {
 fn shares() -> Vec<(Block<'static>, &'static str, &'static str)> {
     let of = |alarm: Block<'static>| match alarm.name {
         "RetrySuccessAlarm" => (alarm, "retries", "successes"),
-        "PermanentFailureAlarm" => (alarm, "failures", "attempts"),
+        "PermanentFailureAlarm" | "DispatchFailuresAlarm" => (alarm, "failures", "attempts"),
         "BadRequestAlarm" => (alarm, "refused", "attempts"),
         "ProviderUnavailableAlarm" => (alarm, "unavailable", "attempts"),
         "InDoubtAlarm" => (alarm, "doubtful", "attempts"),
@@ -189,7 +189,7 @@ fn shares() -> Vec<(Block<'static>, &'static str, &'static str)> {
     };
     let mut alarms = alarms();
     alarms.retain(|alarm| alarm.lines.iter().any(|line| line.trim() == "- Id: share"));
-    assert_eq!(alarms.len(), 6);
+    assert_eq!(alarms.len(), 7);
     alarms.into_iter().map(of).collect()
 }
 

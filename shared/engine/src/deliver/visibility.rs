@@ -10,6 +10,7 @@ use super::batch::Incoming;
 use crate::ports::{Outbox, Receipt, Telemetry};
 use redial_core::channel::Channel;
 use redial_core::message::{Inbound, Message, QueueKind, Travel};
+use redial_core::metric::Metric;
 use redial_core::queue::{Outgoing, Queue};
 use redial_core::recipient::Recipient;
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
@@ -42,12 +43,14 @@ pub(super) async fn return_some(
     let mut acknowledged = vec![false; batch.len()];
     let mut receipts: Vec<(Receipt, u32)> = Vec::new();
     let mut successors = Vec::new();
+    let mut failures = 0;
     for (place, acknowledgement) in acknowledgements {
         let incoming = &batch[place];
         let Acknowledgement::ComesBack(setback) = acknowledgement else {
             acknowledged[place] = true;
             continue;
         };
+        failures += u64::from(setback.is_failure());
         // The body of a producer's first SQS message does not matter to when it comes back: it has no former receives.
         let is_read = incoming.receipt.kind == QueueKind::Retry || incoming.receive_count >= SENT_AGAIN_FROM;
         let inbound = is_read.then(|| incoming.read().ok()).flatten();
@@ -59,6 +62,7 @@ pub(super) async fn return_some(
             None => receipts.push((incoming.receipt.clone(), after)),
         }
     }
+    telemetry.count(Metric::DispatchFailures, failures);
     if !successors.is_empty() {
         let messages = successors.iter().map(|(_, _, outgoing)| outgoing.clone()).collect();
         for ((place, after, _), sent) in successors.into_iter().zip(Box::pin(outbox.send(messages)).await) {

@@ -9,11 +9,12 @@ use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
+use redial_engine::deliver::Incoming;
 use redial_memory::senders::answered;
 use redial_memory::{Calls, PortErrorKind};
 use serde_json::json;
 
-use crate::harness::{Harness, Whom};
+use crate::harness::{Harness, Whom, origin};
 use crate::scenarios::{Scenario, retry_after, to_all};
 
 /// The dependencies, and which calls are theirs.
@@ -106,6 +107,25 @@ fn the_calls_of_an_outage_grow_linearly_with_its_length() {
         // Twice the time, twice the calls, and a quarter more for what falls to either side of an edge.
         assert!(4 * second <= 10 * first + 40, "{name}: {two}, {four}, {eight}");
     }
+}
+
+#[test]
+fn what_comes_back_through_an_error_of_our_own_is_counted_and_what_is_held_back_is_not() {
+    let mut harness = Harness::prepared(Whom::Browser, vec![], "");
+    harness.memory.fail("claim", 3, PortErrorKind::Broken);
+    harness.run();
+    assert_eq!((harness.count(Metric::DispatchFailures), harness.posts_to("m")), (3, 1));
+
+    let mut harness = Harness::prepared(Whom::Browser, vec![], "");
+    harness.open_breaker(&origin("https://push.example"), Duration::from_secs(90));
+    let twice = harness.incoming_of("sqs-1");
+    assert_eq!(
+        harness.invoke_with(vec![Incoming { receive_count: 2, ..twice }]),
+        ["sqs-1"],
+        "it is held back"
+    );
+    harness.run();
+    assert_eq!((harness.count(Metric::DispatchFailures), harness.posts_to("m")), (0, 1));
 }
 
 #[test]
