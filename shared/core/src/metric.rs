@@ -58,7 +58,7 @@ labels! {
         /// Bodies that crashed their workers, or were refused too often, and were taken out of their queue.
         Poison = "Poison",
         /// Messages that came back to their queue because of an error of our own, each time that they did. SQS leaves a message that was received
-        /// three times out of the age of the oldest one.
+        /// three times out of the age of the oldest one (AWS, "Available CloudWatch metrics for Amazon SQS").
         DispatchFailures = "DispatchFailures",
         /// Messages of its queues that cleanup could not deal with and that come back, and events that some of their targets refused.
         CleanupFailures = "CleanupFailures",

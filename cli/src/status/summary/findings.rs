@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{
     Summary,
+    metrics::Flow,
     queues::{Depth, QUEUES, Queue},
 };
 use crate::{breakers::shown::Row, duration::whole, tail::init_errors::InitError};
@@ -15,6 +16,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<String> {
     }
     let mut findings: Vec<String> = summary.init_errors.iter().flatten().map(InitError::in_words).collect();
     findings.extend(late(summary));
+    findings.extend(summary.flow.into_iter().flat_map(failures));
     findings.extend(summary.origins.as_deref().map(breakers).unwrap_or_default());
     for ((queue, depth), age) in QUEUES.iter().zip(&summary.depths).zip(summary.ages) {
         findings.extend(of_queue(queue, depth.as_ref().ok(), age));
@@ -67,6 +69,18 @@ fn late(summary: &Summary) -> Option<String> {
     let at_least = if late.at_least() { "at least " } else { "" };
     let are = counted(late.messages, "parked message is", "parked messages are");
     Some(format!("{at_least}{are} overdue, the first by {}", whole(overdue)))
+}
+
+/// What comes back again and again: SQS leaves that out of the ages, and what waits for its visibility out of the depths. Few messages that
+/// came back beside many attempts are calls that failed once.
+fn failures(flow: Flow) -> impl Iterator<Item = String> {
+    let [dispatch, cleanup] = flow.failures;
+    let came_back = counted(dispatch, "message came back", "messages came back");
+    let of_dispatch = format!("{came_back} through errors of the stack's own");
+    let of_cleanup = counted(cleanup, "message or event", "messages or events");
+    let of_cleanup = format!("cleanup failed over {of_cleanup}");
+    let of_dispatch = (dispatch > 0 && 2 * dispatch > flow.attempts()).then_some(of_dispatch);
+    of_dispatch.into_iter().chain((cleanup > 0).then_some(of_cleanup))
 }
 
 fn breakers(origins: &[Row]) -> Vec<String> {

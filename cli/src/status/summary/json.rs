@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     AgesFrom, Summary, findings,
-    metrics::{COUNTED, in_words},
+    metrics::{COUNTED, FAILURES, in_words},
     queues::QUEUES,
     waits::DUE,
 };
@@ -100,7 +100,10 @@ impl Summary {
                 "failed": self.flow.map(|flow| flow.failed(lane)),
             })
         };
-        let mut shown: Map<String, Value> = counts.collect();
+        let failures = FAILURES.iter().enumerate().map(|(at, metric)| {
+            (in_words(*metric).replace(' ', "_"), json!(self.flow.map(|flow| flow.failures[at])))
+        });
+        let mut shown: Map<String, Value> = counts.chain(failures).collect();
         shown.insert("lanes".to_owned(), json!(Lane::ALL.map(lane)));
         shown.insert("seconds".to_owned(), json!(self.at.since(self.since).as_secs()));
         shown.insert("since".to_owned(), json!(self.since.to_rfc3339()));

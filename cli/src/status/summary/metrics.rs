@@ -4,7 +4,7 @@
 //! CloudWatch has both as metrics; those of the last minutes arrive when an invocation ends, and can be read about a minute later.
 //! An emulator has no metrics of queues and makes none of what functions log in the embedded metric format. The embedded emulator
 //! lists the messages of its queues: an age is counted as SQS counts it, from the sending, for messages that wait or are in
-//! flight; of a message only its times are read. The lines of metrics are in the functions' logs. The emulator may write a
+//! flight and were received less than three times; of a message only its times and receives are read. The lines of metrics are in the functions' logs. The emulator may write a
 //! function's last lines only with its next invocation, so the numbers may lag.
 
 use std::{collections::HashMap, time::Duration};
@@ -46,6 +46,9 @@ const NO_ENDS: [Metric; 3] = [Metric::Attempts, Metric::Retried, Metric::Deferre
 /// Metrics of each lane: what was sent, and what failed.
 const ENDS: [Metric; 3] = [Metric::Sent, Metric::DeadLetters, Metric::FailedNoRetries];
 
+/// What came back through errors of the stack's own, to the queues of dispatch and of cleanup.
+pub(super) const FAILURES: [Metric; 2] = [Metric::DispatchFailures, Metric::CleanupFailures];
+
 /// What is counted unless another period is given.
 pub(super) const FLOW_PERIOD: Duration = Duration::from_secs(5 * 60);
 
@@ -58,6 +61,8 @@ pub(super) struct Flow {
     pub(super) counted: [u64; COUNTED.len()],
     /// Of each lane, in the order of [`ENDS`].
     pub(super) ends: [[u64; ENDS.len()]; Lane::ALL.len()],
+    /// In the order of [`FAILURES`].
+    pub(super) failures: [u64; FAILURES.len()],
     /// That the functions were charged, if that was counted.
     pub(super) write_units: Option<u64>,
 }
@@ -67,6 +72,9 @@ impl Flow {
     fn add(&mut self, metric: Metric, lane: Option<Lane>, n: u64) {
         let place = match lane {
             None if metric == Metric::WriteUnits => Some(self.write_units.get_or_insert_default()),
+            None if FAILURES.contains(&metric) => {
+                FAILURES.iter().position(|it| *it == metric).map(|at| &mut self.failures[at])
+            }
             None => COUNTED.iter().position(|it| *it == metric).map(|at| &mut self.counted[at]),
             Some(lane) => {
                 ENDS.iter().position(|it| *it == metric).map(|at| &mut self.ends[lane as usize][at])
@@ -81,6 +89,11 @@ impl Flow {
     pub(super) fn ended(self) -> u64 {
         let ends = COUNTED.iter().zip(self.counted).filter(|(metric, _)| !NO_ENDS.contains(metric));
         ends.map(|(_, n)| n).sum()
+    }
+
+    /// Attempts of the whole stack.
+    pub(super) const fn attempts(self) -> u64 {
+        self.counted[0]
     }
 
     pub(super) fn sent(&self, lane: Lane) -> u64 {
@@ -117,7 +130,7 @@ pub(super) struct Metrics {
 /// The flow's metrics in the order of their queries.
 fn counted() -> impl Iterator<Item = (Metric, Option<Lane>)> {
     let of_lane = |lane: Lane| ENDS.into_iter().map(move |metric| (metric, Some(lane)));
-    let of_all = COUNTED.into_iter().chain([Metric::WriteUnits]);
+    let of_all = COUNTED.into_iter().chain(FAILURES).chain([Metric::WriteUnits]);
     of_all.map(|metric| (metric, None)).chain(Lane::ALL.into_iter().flat_map(of_lane))
 }
 
@@ -195,6 +208,9 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 const PATH: &str = "/_ministack/sqs/messages";
 
+/// From this receive on SQS leaves a message out of the age of the oldest one (AWS, "Available CloudWatch metrics for Amazon SQS").
+const LEFT_OUT_FROM: u64 = 3;
+
 /// Queues by account, region and URL.
 #[derive(Deserialize)]
 struct EmulatedQueues {
@@ -228,7 +244,9 @@ pub(super) async fn emulated_ages(target: &Target, now: Timestamp) -> Option<Age
 fn age(queues: &EmulatedQueues, name: &str, now: Timestamp) -> Option<Duration> {
     let queues = queues.messages.values().flat_map(HashMap::values).flatten();
     let messages = queues.filter(|(url, _)| name_in(url) == name).flat_map(|(_, messages)| messages);
-    let counts = |message: &&Message| message.is_visible || message.receive_count > 0;
+    let counts = |message: &&Message| {
+        (message.is_visible || message.receive_count > 0) && message.receive_count < LEFT_OUT_FROM
+    };
     let oldest = messages.filter(counts).map(|message| message.sent_timestamp).min()?;
     Some(now.since(Timestamp::from_secs(oldest)))
 }
@@ -292,10 +310,12 @@ mod tests {
             (Metric::Parked, None, 5),
             (Metric::Gone, Some(Lane::Bulk), 5),
             (Metric::WriteUnits, None, 11),
+            (Metric::CleanupFailures, None, 3),
         ] {
             flow.add(metric, lane, n);
         }
         assert_eq!((flow.counted, flow.write_units), ([0, 9, 0, 0, 0, 0, 0, 0], Some(11)));
+        assert_eq!(flow.failures, [0, 3]);
         assert_eq!((flow.sent(Lane::Bulk), flow.failed(Lane::Bulk)), (7, 3));
         assert_eq!((flow.sent(Lane::Transactional), flow.failed(Lane::Transactional)), (2, 0));
     }
@@ -314,7 +334,7 @@ mod tests {
     /// Of a stack that relays no events.
     const OF_QUEUES: usize = QUEUES.len() - 1;
 
-    const MANY: usize = OF_QUEUES + COUNTED.len() + 1 + ENDS.len() * Lane::ALL.len();
+    const MANY: usize = OF_QUEUES + COUNTED.len() + FAILURES.len() + 1 + ENDS.len() * Lane::ALL.len();
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(1_795_255_200 + secs)
@@ -347,6 +367,7 @@ mod tests {
     fn the_oldest_message_that_waits_or_is_in_flight_counts() {
         let queues = r#"{"messages": {"000000000000": {"us-east-1": {
             "http://localhost:4566/000000000000/a-ingest": [
+                {"SentTimestamp": 50, "VisibleAt": 50, "IsVisible": true, "ReceiveCount": 3},
                 {"SentTimestamp": 100, "VisibleAt": 900, "IsVisible": false, "ReceiveCount": 0, "Body": "s3cret"},
                 {"SentTimestamp": 300, "VisibleAt": 300, "IsVisible": true, "ReceiveCount": 0},
                 {"SentTimestamp": 200, "VisibleAt": 900, "IsVisible": false, "ReceiveCount": 1}

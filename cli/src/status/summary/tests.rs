@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     AgesFrom, Summary,
+    findings::findings,
     metrics::{Ages, FLOW_PERIOD, Flow},
     queues::{Depth, QUEUES},
     waits::{self, Waits},
@@ -37,6 +38,7 @@ fn well() -> Summary {
         flow: Some(Flow {
             counted: [1_204, 1_180, 20, 0, 1, 0, 2, 1],
             ends: [[1_100, 0, 0], [80, 1, 0]],
+            failures: [3, 0],
             write_units: Some(1_500),
         }),
         counts: Counts {
@@ -164,6 +166,20 @@ fn the_queue_of_the_relay_is_shown_if_something_stands_out() {
     assert!(relay(&many) && relay(&unread) && !relay(&healthy));
     let watched = texts(&late, Some(80), Some(23));
     assert!(watched.len() <= 23 && watched.contains(&row.to_owned()), "{watched:#?}");
+}
+
+#[test]
+fn what_keeps_coming_back_is_a_finding_and_a_few_beside_many_attempts_are_not() {
+    let with = |failures| {
+        let flow = well().flow.map(|flow| Flow { failures, ..flow });
+        findings(&Summary { flow, ..well() })
+    };
+    assert_eq!(with([602, 0]), [""; 0]);
+    let expected = [
+        "603 messages came back through errors of the stack's own",
+        "cleanup failed over 1 message or event",
+    ];
+    assert_eq!(with([603, 1]), expected);
 }
 
 #[test]

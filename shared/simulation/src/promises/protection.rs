@@ -29,8 +29,8 @@ const SHORTEST_SPAN: Duration = Duration::from_secs(5);
 const LONGEST_SPAN: Duration = Duration::from_secs(150);
 const ATTEMPTS_OF_A_SPAN: usize = 50;
 
-/// By then workers have reported an attempt, and one of them has looked.
-const REPORTED_WITHIN: Duration = Duration::from_secs(12);
+/// By then workers have reported an attempt, and one of them has looked, whose read may be three seconds old.
+const REPORTED_WITHIN: Duration = Duration::from_secs(15);
 
 /// How long a half-open breaker of a healthy origin takes to close, while there is traffic to probe with.
 const CLOSES_WITHIN: Duration = Duration::from_secs(120);
