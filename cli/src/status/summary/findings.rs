@@ -79,7 +79,7 @@ fn failures(flow: Flow) -> impl Iterator<Item = String> {
     let of_dispatch = format!("{came_back} through errors of the stack's own");
     let of_cleanup = counted(cleanup, "message or event", "messages or events");
     let of_cleanup = format!("cleanup failed over {of_cleanup}");
-    let of_dispatch = (dispatch > 0 && 2 * dispatch > flow.attempts()).then_some(of_dispatch);
+    let of_dispatch = (2 * dispatch > flow.attempts()).then_some(of_dispatch);
     of_dispatch.into_iter().chain((cleanup > 0).then_some(of_cleanup))
 }
 

@@ -1,6 +1,6 @@
 //! The document for scripts. Every field is always present; what is unknown is null.
 
-use redial_core::lane::Lane;
+use redial_core::{lane::Lane, metric::Metric};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -90,9 +90,11 @@ impl Summary {
     }
 
     fn flow_json(&self) -> Value {
-        let counts = COUNTED.iter().enumerate().map(|(at, metric)| {
-            (in_words(*metric).replace(' ', "_"), json!(self.flow.map(|flow| flow.counted[at])))
-        });
+        let named = |metric: Metric, n: Option<u64>| (in_words(metric).replace(' ', "_"), json!(n));
+        let counts = COUNTED.into_iter().enumerate();
+        let counts = counts.map(|(at, metric)| named(metric, self.flow.map(|flow| flow.counted[at])));
+        let failures = FAILURES.into_iter().enumerate();
+        let failures = failures.map(|(at, metric)| named(metric, self.flow.map(|flow| flow.failures[at])));
         let lane = |lane: Lane| {
             json!({
                 "lane": lane.label(),
@@ -100,9 +102,6 @@ impl Summary {
                 "failed": self.flow.map(|flow| flow.failed(lane)),
             })
         };
-        let failures = FAILURES.iter().enumerate().map(|(at, metric)| {
-            (in_words(*metric).replace(' ', "_"), json!(self.flow.map(|flow| flow.failures[at])))
-        });
         let mut shown: Map<String, Value> = counts.chain(failures).collect();
         shown.insert("lanes".to_owned(), json!(Lane::ALL.map(lane)));
         shown.insert("seconds".to_owned(), json!(self.at.since(self.since).as_secs()));

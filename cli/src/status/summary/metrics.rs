@@ -4,8 +4,8 @@
 //! CloudWatch has both as metrics; those of the last minutes arrive when an invocation ends, and can be read about a minute later.
 //! An emulator has no metrics of queues and makes none of what functions log in the embedded metric format. The embedded emulator
 //! lists the messages of its queues: an age is counted as SQS counts it, from the sending, for messages that wait or are in
-//! flight and were received less than three times; of a message only its times and receives are read. The lines of metrics are in the functions' logs. The emulator may write a
-//! function's last lines only with its next invocation, so the numbers may lag.
+//! flight and were received fewer than three times; of a message only its times and receives are read. The lines of metrics are in the
+//! functions' logs. The emulator may write a function's last lines only with its next invocation, so the numbers may lag.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -72,13 +72,9 @@ impl Flow {
     fn add(&mut self, metric: Metric, lane: Option<Lane>, n: u64) {
         let place = match lane {
             None if metric == Metric::WriteUnits => Some(self.write_units.get_or_insert_default()),
-            None if FAILURES.contains(&metric) => {
-                FAILURES.iter().position(|it| *it == metric).map(|at| &mut self.failures[at])
-            }
-            None => COUNTED.iter().position(|it| *it == metric).map(|at| &mut self.counted[at]),
-            Some(lane) => {
-                ENDS.iter().position(|it| *it == metric).map(|at| &mut self.ends[lane as usize][at])
-            }
+            None => place_of(metric, &COUNTED, &mut self.counted)
+                .or_else(|| place_of(metric, &FAILURES, &mut self.failures)),
+            Some(lane) => place_of(metric, &ENDS, &mut self.ends[lane as usize]),
         };
         if let Some(place) = place {
             *place += n;
@@ -103,6 +99,11 @@ impl Flow {
     pub(super) fn failed(&self, lane: Lane) -> u64 {
         self.ends[lane as usize].iter().skip(1).sum()
     }
+}
+
+/// The count of a metric among those of a list.
+fn place_of<'a>(metric: Metric, among: &[Metric], counts: &'a mut [u64]) -> Option<&'a mut u64> {
+    among.iter().position(|it| *it == metric).map(|at| &mut counts[at])
 }
 
 /// A metric's name: `DeadLetters` as `dead letters`.

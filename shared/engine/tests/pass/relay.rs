@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use redial_core::metric::Metric;
+use redial_core::outcome::Outcome;
 use redial_core::targets::Targets;
 use redial_memory::senders::answered;
 use redial_memory::{Death, PortErrorKind};
@@ -14,7 +15,7 @@ use crate::harness::{Harness, Whom};
 const BOTH: Targets = Targets { queue: true, bus: true, callbacks: false };
 
 /// A stack whose events are relayed like this.
-fn relaying(targets: Targets, answers: Vec<redial_core::outcome::Outcome>, fields: &str) -> Harness {
+fn relaying(targets: Targets, answers: Vec<Outcome>, fields: &str) -> Harness {
     let mut harness = Harness::prepared(Whom::Browser, answers, fields);
     harness.state().has_events = true;
     harness.cleanup.settings.targets = targets;
@@ -30,22 +31,28 @@ fn texts(events: &[Value]) -> BTreeSet<String> {
     events.iter().map(Value::to_string).collect()
 }
 
+/// A message whose receiver answers like this, and whose event the bus refuses so often at first.
+fn both_get_its_end_though_workers_die(answers: &[Outcome], refusals: usize) {
+    let run = |death: Option<Death>| {
+        let harness = relaying(BOTH, answers.to_vec(), r#","ref":"order 17""#);
+        harness.memory.fail("put_events", refusals, PortErrorKind::Throttled);
+        harness.state().death = death;
+        harness.run_to_the_end()
+    };
+    let whole = run(None);
+    assert_eq!((whole.events.len(), on_the_bus(&whole)), (1, whole.events.clone()));
+    kill_at_every_effect(run, |harness, _, case| {
+        assert!(!harness.events.is_empty(), "{case}");
+        assert_eq!(texts(&harness.events), texts(&on_the_bus(harness)), "{case}");
+        assert_eq!(texts(&harness.events).len(), 1, "{case}");
+        assert_eq!(harness.events[0]["state"], harness.entry("m").expect("recorded").state.label());
+    });
+}
+
 #[test]
 fn every_target_gets_every_end_though_workers_die() {
     for answers in [vec![], vec![answered(503), answered(201)], vec![answered(400)], vec![answered(410)]] {
-        let run = |death: Option<Death>| {
-            let harness = relaying(BOTH, answers.clone(), r#","ref":"order 17""#);
-            harness.state().death = death;
-            harness.run_to_the_end()
-        };
-        let whole = run(None);
-        assert_eq!((whole.events.len(), on_the_bus(&whole)), (1, whole.events.clone()));
-        kill_at_every_effect(run, |harness, _, case| {
-            assert!(!harness.events.is_empty(), "{case}");
-            assert_eq!(texts(&harness.events), texts(&on_the_bus(harness)), "{case}");
-            assert_eq!(texts(&harness.events).len(), 1, "{case}");
-            assert_eq!(harness.events[0]["state"], harness.entry("m").expect("recorded").state.label());
-        });
+        both_get_its_end_though_workers_die(&answers, 0);
     }
 }
 
@@ -77,18 +84,7 @@ fn a_target_that_refuses_an_event_gets_it_later_and_the_other_does_not_wait() {
 
 #[test]
 fn what_some_of_its_targets_lack_reaches_them_though_workers_die() {
-    let run = |death: Option<Death>| {
-        let harness = relaying(BOTH, vec![], "");
-        harness.memory.fail("put_events", 2, PortErrorKind::Throttled);
-        harness.state().death = death;
-        harness.run_to_the_end()
-    };
-    let whole = run(None);
-    assert_eq!((whole.events.len(), on_the_bus(&whole)), (1, whole.events.clone()));
-    kill_at_every_effect(run, |harness, _, case| {
-        assert!(!harness.events.is_empty(), "{case}");
-        assert_eq!(texts(&harness.events), texts(&on_the_bus(harness)), "{case}");
-    });
+    both_get_its_end_though_workers_die(&[], 2);
 }
 
 #[test]
