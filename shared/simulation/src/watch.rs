@@ -155,6 +155,8 @@ pub struct Memo {
     pub bodies: BTreeMap<DeadLetterKey, Timestamp>,
     /// Calls of AWS that workers began, without those that sweeps begin with.
     pub calls: usize,
+    /// Sweeps that failed or died: the next one looks again at what they looked at.
+    pub unfinished_sweeps: usize,
     pub audiences: Audiences,
     /// Entries that had expired when DynamoDB deleted them.
     pub forgotten: BTreeMap<DeliveryKey, Entry>,

@@ -40,7 +40,7 @@ impl Memo {
         let letter = &reference.letter;
         let Some(body) = state.bodies.get(&reference.key()) else {
             // What is over is absent, and may be deleted by now; so is what is about a person that was erased.
-            if now < promise.earliest_end && state.erased.is_empty() {
+            if now.plus(TOLERANCE) < promise.earliest_end && state.erased.is_empty() {
                 self.violated(format!("{key} has the dead letter {letter}, and no body"));
             }
             return;

@@ -79,8 +79,9 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     if refused != remains.too_long && !is_poison {
         memo.violated(format!("{} messages are no valid ones, and {refused} were refused", remains.too_long));
     }
-    // What producers and browsers ask of the HTTP API costs calls too, and so do the sweeps that look at an endpoint that is gone.
-    let besides = (counted(Metric::Parked) + counted(Metric::Gone)) as usize;
+    // What producers and browsers ask of the HTTP API costs calls too, and so do the sweeps that look at an endpoint that is gone, again
+    // after each one that failed.
+    let besides = (counted(Metric::Parked) + counted(Metric::Gone)) as usize + memo.unfinished_sweeps;
     let most = MOST_CALLS * (sqs.received + besides + memo.api.asked) + memo.lines.calls;
     if memo.calls > most {
         let calls = memo.calls;

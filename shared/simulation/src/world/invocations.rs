@@ -181,8 +181,10 @@ impl World {
         let worker = self.places[place].cleanup.clone();
         let deadline = self.deadline(place);
         let watch = self.stage.watch.clone();
+        watch.memo().unfinished_sweeps += 1;
         let future = async move {
             if let Ok(cleanup::Swept { released, pruned, .. }) = worker.sweep(which, deadline).await {
+                watch.memo().unfinished_sweeps -= 1;
                 (0..released).for_each(|_| watch.saw(Situation::ReleasedBySweep));
                 (0..pruned).for_each(|_| watch.saw(Situation::Pruned));
             }
