@@ -3,6 +3,7 @@
 //! Messages go in batches of up to ten and 1 MiB. A call that succeeds may have failed entries: each message has an answer of its
 //! own.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_sqs::Client;
@@ -13,13 +14,14 @@ use aws_sdk_sqs::types::{
 use futures_util::future::join_all;
 use redial_core::lane::Lane;
 use redial_core::message::QueueKind;
-use redial_core::queue::{Attribute, Outgoing, Queue};
+use redial_core::queue::{Attribute, Outgoing, Queue, fit_for_a_queue};
 use redial_engine::ports::{Outbox, PortError, Receipt};
 
 use crate::aws_error;
 use crate::on_first_use::OnFirstUse;
 
 const SEND: &str = "SendMessageBatch";
+const CHANGE: &str = "ChangeMessageVisibilityBatch";
 
 /// SendMessageBatch's limits (API reference).
 const MOST_ENTRIES: usize = 10;
@@ -167,6 +169,14 @@ fn attributes(attribute: Attribute) -> HashMap<String, MessageAttributeValue> {
     HashMap::from([(attribute.name().to_owned(), value)])
 }
 
+/// What was parsed may be written with a character that its body had as an escape.
+fn fit(message: Outgoing) -> Outgoing {
+    match fit_for_a_queue(&message.body) {
+        Cow::Owned(body) => Outgoing { body, ..message },
+        Cow::Borrowed(_) => message,
+    }
+}
+
 /// Its body and attributes, which SQS counts together, in bytes.
 fn length(message: &Outgoing) -> usize {
     let of_attribute = |it: Attribute| it.name().len() + TEXT.len() + it.value().len();
@@ -190,7 +200,7 @@ impl Outbox for SqsOutbox {
 
     async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PortError>> {
         let mut answers: Vec<Result<(), PortError>> = vec![Ok(()); messages.len()];
-        let batches = batches(messages);
+        let batches = batches(messages.into_iter().map(fit).collect());
         let calls = batches.iter().map(|(queue, batch)| self.send_batch(*queue, batch));
         for (sent, (_, batch)) in join_all(calls).await.into_iter().zip(&batches) {
             for (at, _) in batch {
@@ -223,8 +233,11 @@ impl Outbox for SqsOutbox {
             })
         });
         for done in join_all(calls).await {
-            if let Err(error) = done {
-                let error = aws_error::of_call("ChangeMessageVisibilityBatch", &error);
+            let failed = match done {
+                Ok(output) => output.failed().first().map(|entry| aws_error::of_code(CHANGE, entry.code())),
+                Err(error) => Some(aws_error::of_call(CHANGE, &error)),
+            };
+            if let Some(error) = failed {
                 tracing::warn!(%error, "cannot change the visibility of messages; they return after the queue's visibility time-out");
             }
         }
@@ -326,13 +339,15 @@ mod tests {
         let events = QueueArn::parse("arn:aws:sqs:us-east-1:210987654321:app-events");
         let outbox = SqsOutbox::new(sqs_at(receiver.port), urls(&own)).telling(events);
         let rest = Attribute::Targets(Targets { bus: true, callbacks: true, ..Targets::default() });
-        let event = Outgoing { attribute: Some(rest), ..outgoing(Queue::Events, 1) };
+        let body = format!("{{\"ref\":\"{}\u{fffe}\u{ffff}\"}}", '\u{ef}');
+        let event = Outgoing { attribute: Some(rest), body, ..outgoing(Queue::Events, 0) };
         let sent = outbox.send(vec![event]).await;
         assert_eq!(sent, [Ok(())]);
         let calls = calls.lock().expect("no panic");
         let [(target, body)] = &calls[..] else { panic!("{calls:?}") };
         assert_eq!(target, "AmazonSQS.SendMessageBatch");
         assert_eq!(body["QueueUrl"], format!("{own}/210987654321/app-events"));
+        assert_eq!(body["Entries"][0]["MessageBody"], r#"{"ref":"ï\ufffe\uffff"}"#);
         let attributes = &body["Entries"][0]["MessageAttributes"];
         assert_eq!(*attributes, json!({"targets": {"DataType": "String", "StringValue": "bus,callbacks"}}));
     }

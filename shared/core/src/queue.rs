@@ -1,5 +1,6 @@
 //! The queues that Redial writes to, and what it puts on them.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::identity::Tenant;
@@ -68,6 +69,18 @@ impl Outgoing {
             tenant: None,
             attribute: None,
         }
+    }
+}
+
+/// A body's JSON as SQS takes it: it refuses two characters that JSON allows as they are, and takes their escapes (SendMessage API
+/// reference). They can stand in strings alone.
+pub fn fit_for_a_queue(json: &str) -> Cow<'_, str> {
+    const FIRST_BYTE: u8 = 0xEF;
+    // Hardly a body has one, and to look for a byte is cheap.
+    if json.as_bytes().contains(&FIRST_BYTE) && json.contains(['\u{fffe}', '\u{ffff}']) {
+        json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()
+    } else {
+        json.into()
     }
 }
 

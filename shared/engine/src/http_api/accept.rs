@@ -1,6 +1,5 @@
 //! A request's message, as it goes on to its queue.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,7 +8,7 @@ use crate::ports::NewDelivery;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::identity::{DeliveryId, Tenant};
 use redial_core::message::{Inbound, Message, QueueKind, parse};
-use redial_core::queue::{Attribute, Outgoing, Queue};
+use redial_core::queue::{Attribute, Outgoing, Queue, fit_for_a_queue};
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
 use redial_core::shape::{self, Errors, ShapeError};
 use redial_core::time::Timestamp;
@@ -43,15 +42,6 @@ pub fn accept(
     let delivery = delivery(&message, hash_keys);
     let traceparent = traceparent.filter(|_| message.traceparent.is_none());
     Ok(Accepted { message: *message, traceparent, delivery })
-}
-
-/// SQS refuses two characters that JSON allows as they are, and takes their escapes (SendMessage API reference).
-fn fit_for_a_queue(text: &str) -> Cow<'_, str> {
-    if text.contains(['\u{fffe}', '\u{ffff}']) {
-        text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()
-    } else {
-        text.into()
-    }
 }
 
 /// The text with the tenant in it. Another tenant's than the key's is an error, which does not say whose the key is.
