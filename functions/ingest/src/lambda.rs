@@ -63,9 +63,9 @@ pub(crate) fn sanitized(event: &Value) -> Value {
     })
 }
 
-/// Whether a query string has no character but those that parameters of the API are written with. Another one is left out.
+/// Whether a query string has no character but those of RFC 3986. Another one is left out.
 fn is_plain(query: &str) -> bool {
-    let is_of_it = |c: u8| c.is_ascii_alphanumeric() || b"-._~%=&:/+".contains(&c);
+    let is_of_it = |c: u8| c.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@/?".contains(&c);
     query.len() <= LONGEST_PATH && query.bytes().all(is_of_it)
 }
 

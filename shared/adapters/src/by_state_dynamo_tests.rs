@@ -103,6 +103,10 @@ fn indexed(of: &'static [(u64, &'static str, State)]) -> StubDynamo {
                     (&json!("by_state"), &json!(false))
                 );
                 assert_eq!(call["ConsistentRead"], Value::Null, "an index has no consistent reads");
+                assert!(
+                    value(":since") <= value(":until"),
+                    "DynamoDB refuses a range that ends before it begins"
+                );
                 let mut found: Vec<_> =
                     of.iter().filter(is_found).map(|(secs, id, _)| position(*secs, id)).collect();
                 found.sort_by(|one, other| other.cmp(one));
@@ -161,6 +165,17 @@ async fn pages_follow_one_another_without_a_gap_or_a_repetition() {
         assert_eq!(pages, 3_usize.div_ceil(limit), "limit {limit}");
         assert_eq!(stub.calls("Query").len(), pages * SHARDS as usize);
     }
+}
+
+/// A listing's usual beginning moves on while its reader takes time over a page.
+#[tokio::test]
+async fn nothing_is_listed_after_what_is_older_than_its_beginning() {
+    let stub = indexed(THREE);
+    let deliveries = DynamoDeliveries::new(stub.client(), "deliveries".to_owned());
+    let after = Some(position(5000, "old"));
+    let listed = deliveries.list(&listing(Filter::Retrying, after, 1)).await.expect("it answers");
+    assert_eq!((listed.records, listed.next), (Vec::new(), None));
+    assert!(stub.calls("Query").is_empty());
 }
 
 #[tokio::test]

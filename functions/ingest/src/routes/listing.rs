@@ -58,14 +58,17 @@ fn wanted(query: &str, now: Timestamp) -> Result<Wanted, Vec<ShapeError>> {
         let (path, expected, found) = (path.to_owned(), expected.to_owned().into(), found.to_owned().into());
         errors.push(ShapeError { path, expected, found });
     };
-    let (mut filter, mut since, mut after, mut limit) = (None, None, None, USUAL);
+    let (mut has_state, mut filter, mut since, mut after, mut limit) = (false, None, None, None, USUAL);
     let mut tags = Vec::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "state" => match Filter::from_label(&value) {
-                Some(found) => filter = Some(found),
-                None => error("state", STATES, "another text"),
-            },
+            "state" => {
+                has_state = true;
+                match Filter::from_label(&value) {
+                    Some(found) => filter = Some(found),
+                    None => error("state", STATES, "another text"),
+                }
+            }
             "since" => match Timestamp::parse_rfc3339(&value) {
                 Some(found) => since = Some(found),
                 None => error("since", "an RFC 3339 time", "another text"),
@@ -85,7 +88,7 @@ fn wanted(query: &str, now: Timestamp) -> Result<Wanted, Vec<ShapeError>> {
             _ => {}
         }
     }
-    if filter.is_none() && !query.contains("state=") {
+    if !has_state {
         error("state", STATES, "nothing");
     }
     match filter.filter(|_| errors.is_empty()) {
@@ -131,6 +134,7 @@ mod tests {
         for (query, expected) in [
             ("", "state: expected one of retrying, parked, deferred"),
             ("state=s3cret", "state: expected one of retrying"),
+            ("substate=parked", "state: expected one of retrying"),
             ("state=sent", "state: expected one of retrying"),
             ("state=retrying&since=s3cret", "since: expected an RFC 3339 time"),
             ("state=retrying&after=s3cret", "after: expected `next` of the page before"),
