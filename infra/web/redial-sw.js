@@ -261,9 +261,11 @@
     const { title, options } = notification;
     const data = { ...options.data, redial: { id, ack, late } };
     // With a tag of its own, a notification that is shown again replaces itself.
-    const tag = options.tag ?? (message.id ? `redial-${message.id}` : undefined);
+    const tag = options.tag || (message.id ? `redial-${message.id}` : "");
+    // Browsers refuse to notify again without a tag.
+    const renotify = tag !== "" && Boolean(options.renotify);
     try {
-      await self.registration.showNotification(title, { ...options, ...(tag && { tag }), data });
+      await self.registration.showNotification(title, { ...options, tag, renotify, data });
     } catch {
       // An option that this browser does not take must not hide the message.
       await self.registration.showNotification(title, { body: options.body ?? "", data });

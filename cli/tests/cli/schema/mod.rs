@@ -238,7 +238,12 @@ fn bad() -> Vec<String> {
     bad.extend(BAD_POLICIES.split_whitespace().map(policy));
     bad.extend(BAD_RECIPIENTS.split_whitespace().map(to));
     bad.extend(BAD_FIELDS.split_whitespace().map(with));
-    let rests = [r#","expirationTime":"never""#, r#","colour":"red""#];
+    let rests = [
+        r#","expirationTime":"never""#,
+        r#","expirationTime":-1"#,
+        r#","expirationTime":253402300800000"#,
+        r#","colour":"red""#,
+    ];
     bad.extend(rests.map(|rest| push("https://push.example/x", P256DH, AUTH, rest)));
     for (p256dh, auth) in [
         (P256DH, &*format!("{AUTH}\",\"colour\":\"red")),

@@ -6,6 +6,7 @@ use boon::{Compiler, Schemas};
 use ingest::problem::{Kind, Problem};
 use ingest::router;
 use redial_core::erasure::ErasureId;
+use redial_core::ledger::State;
 use redial_engine::http_api::openapi;
 use redial_memory::Memory;
 use serde_json::{Map, Value, json};
@@ -145,6 +146,19 @@ fn every_body_has_valid_examples() {
         }
     }
     assert!(checked > 30, "{checked}");
+}
+
+#[test]
+fn a_delivery_s_state_is_any_that_the_ledger_has() {
+    let description = description();
+    let item = "/components/schemas/Delivery/properties/state/enum";
+    let taken = "/components/schemas/Taken/properties/state/enum";
+    let states: Vec<&str> = State::ALL.iter().map(|state| state.label()).collect();
+    for pointer in [item, taken] {
+        assert_eq!(description.pointer(pointer), Some(&json!(states)), "{pointer}");
+    }
+    let lists = description.to_string().matches("\"failed_no_retries\",\"cancelled\",\"expanded\"").count();
+    assert_eq!(lists, 3, "a batch's answer lists them, too");
 }
 
 #[test]
