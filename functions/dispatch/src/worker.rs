@@ -26,14 +26,17 @@ use redial_adapters::vapid::{LoadVapidKeys, VapidKeySource, VapidKeys, VapidLoad
 use redial_adapters::waits_sfn::SfnWaits;
 use redial_adapters::web_push_sender::WebPushSender;
 use redial_adapters::webhook_sender::StandardWebhookSender;
+use redial_core::protection::patience::FIRST_TIMEOUT;
 use redial_core::time::Timestamp;
 use redial_engine::deliver::{self, KnownBuckets, KnownLines, Settings};
 use redial_engine::ports::{Clock, Randomness};
 use redial_engine::protection::Guard;
 use redial_engine::quota::QuotaGuard;
 
-/// How long a webhook may take to connect: its receiver is anywhere, where push services are near.
-const WEBHOOK_CONNECT: Duration = Duration::from_secs(5);
+/// How long a webhook may take to connect: its receiver is anywhere, where push services are near. It ends before the shortest attempt
+/// does, so what could not be connected to is known not to have arrived.
+const WEBHOOK_CONNECT: Duration = Duration::from_millis(2_500);
+const _: () = assert!(WEBHOOK_CONNECT.as_millis() < FIRST_TIMEOUT.as_millis());
 
 /// A worker on AWS.
 pub(crate) type AwsWorker = deliver::Worker<OnAws>;

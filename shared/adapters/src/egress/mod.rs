@@ -22,7 +22,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Method};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderValue, Method};
 use redial_core::endpoint::Endpoint;
 use redial_core::outcome::{Impossible, InDoubt, Outcome, Response};
 use redial_engine::ports::Clock;
@@ -85,8 +86,8 @@ impl Egress {
     }
 
     fn with_lookup(config: EgressConfig, lookup: Arc<dyn Lookup>) -> Self {
-        // Waiting to be let through and connecting end well before the whole time does: when that runs out, the
-        // request has left.
+        // Waiting to be let through and connecting end well before the whole time does, and connecting before any `within`: when that
+        // runs out, the request has left.
         let connect_timeout = config.connect_timeout.min(config.total_timeout / 2);
         let warm_up = WarmUp::new(LONGEST_WARM_UP.min(config.total_timeout / 4));
         Self {
@@ -134,6 +135,10 @@ impl Egress {
         // Without a builder, which reads the address for a user's name and moves each header.
         let mut request = Request::new(Method::POST, endpoint.expose().clone());
         *request.headers_mut() = headers;
+        if body.is_empty() {
+            // hyper sends no length for no body over HTTP/1.1, and some servers answer a POST without one with 411 (RFC 9110, section 8.6).
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         *request.body_mut() = Some(body.into());
         let answer = match timeout_at(deadline, client.execute(request)).await {
             Ok(Ok(answer)) => answer,

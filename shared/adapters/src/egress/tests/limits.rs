@@ -30,6 +30,19 @@ async fn status_time_kept_headers_and_body_are_reported_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_post_without_a_body_has_a_length() {
+    for alpn in ["h2", "http/1.1"] {
+        let receiver = Receiver::answering(&Identity::new(&[alpn]), response(200, &[], b"")).await;
+        let (egress, endpoint) = (egress_to(&receiver), Endpoint::parse(&receiver.origin()).expect("valid"));
+        let within = egress.total_timeout();
+        let outcome =
+            egress.post(&endpoint, HeaderMap::new(), Vec::new(), within, &FixedClock(moment())).await;
+        assert_eq!(status(&outcome), Some(200), "{alpn}: {outcome:?}");
+        assert_eq!(receiver.requests()[0].headers()["content-length"], "0", "{alpn}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_reported_and_not_followed() {
     let identity = Identity::new(&["h2"]);
     let target = Receiver::tls(&identity, |_| async {}).await;
