@@ -49,7 +49,7 @@ impl Resources {
             .queue_arn(queue_arn(&self.queues.ingest))
     }
 
-    pub fn variables(&self) -> [(&'static str, &str); 13] {
+    pub fn variables(&self) -> [(&'static str, &str); 12] {
         let Self { queues, tables, state_machine } = self;
         [
             ("INGEST_QUEUE_URL", &queues.ingest),
@@ -57,7 +57,6 @@ impl Resources {
             ("RETRY_QUEUE_URL", &queues.retry),
             ("RETRY_BULK_QUEUE_URL", &queues.retry_bulk),
             ("DLQ_URL", &queues.dead_letter),
-            ("QUARANTINE_URL", &queues.quarantine),
             ("DELIVERIES_TABLE", &tables.deliveries),
             ("SUBSCRIPTIONS_TABLE", &tables.subscriptions),
             ("AUDIENCES_TABLE", &tables.audiences),

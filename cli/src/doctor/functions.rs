@@ -42,13 +42,12 @@ const NO_PROGRAM: &str = "Runtime.InvalidEntrypoint";
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The variables that name parts of the stack, with the template's outputs that name the same parts.
-const PARTS: [(&str, &str); 17] = [
+const PARTS: [(&str, &str); 16] = [
     ("INGEST_QUEUE_URL", "IngestQueueUrl"),
     ("BULK_QUEUE_URL", "BulkQueueUrl"),
     ("RETRY_QUEUE_URL", "RetryQueueUrl"),
     ("RETRY_BULK_QUEUE_URL", "RetryBulkQueueUrl"),
     ("DLQ_URL", "DeadLetterQueueUrl"),
-    ("QUARANTINE_URL", "QuarantineQueueUrl"),
     ("DELIVERIES_TABLE", "DeliveriesTableName"),
     ("SUBSCRIPTIONS_TABLE", "SubscriptionsTableName"),
     ("AUDIENCES_TABLE", "AudiencesTableName"),

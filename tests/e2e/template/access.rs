@@ -245,6 +245,7 @@ fn the_longest_lists_leave_the_environment_within_lambda_s_four_kilobytes() {
         match name {
             "PushHosts" | "EgressAllow" | "ApiCorsOrigins" | "OtlpEndpoint" | "EventBusArn"
             | "StripPayloadFields" | "DefaultTimeZone" => parameter(name).number("MaxLength"),
+            "AWS::StackName" => 40,
             "EventsQueueArn" | "VapidSubject" | "OtlpHeadersSecretId" => 128,
             _ if name.starts_with("!If ") || name.ends_with("StateMachine") => 128,
             // https://sqs.ap-southeast-1.amazonaws.com/123456789012/ and a name of at most 80.
@@ -265,7 +266,9 @@ fn the_longest_lists_leave_the_environment_within_lambda_s_four_kilobytes() {
     for function in resources("AWS::Serverless::Function") {
         let mut all = all.clone();
         all.extend(variables(&function.lines));
-        let bytes: u64 = all.iter().map(|(name, value)| name.len() as u64 + longest(value)).sum();
+        // Lambda measures what it has as JSON: `{"NAME":"value",…}`.
+        let bytes: u64 =
+            all.iter().map(|(name, value)| name.len() as u64 + longest(value) + 6).sum::<u64>() + 1;
         assert!((3000..=MOST).contains(&bytes), "{}: {bytes} bytes", function.name);
     }
 }
