@@ -99,8 +99,8 @@ pub(crate) async fn start(
     if let Some(failed) = failed(target, function, group, since).await? {
         return Ok(Start::Failed(failed));
     }
-    let (lines, _) = CloudWatchLogs::new(&target.sdk).lines(group, since, "", 1).await?;
-    Ok(if lines.is_empty() { Start::Silent } else { Start::Logged })
+    let has_any = CloudWatchLogs::new(&target.sdk).has_any(group, since, PAGES).await?;
+    Ok(if has_any { Start::Logged } else { Start::Silent })
 }
 
 async fn failed(

@@ -119,6 +119,24 @@ impl CloudWatchLogs {
         }
         Ok((lines, false))
     }
+
+    /// Whether a line is in a group's first pages. A page may be empty though others follow.
+    pub(crate) async fn has_any(
+        &self,
+        group: &str,
+        since: Timestamp,
+        pages: usize,
+    ) -> Result<bool, AwsError> {
+        let mut token = None;
+        for _ in 0..pages {
+            let page = self.page(Range { group, since, pattern: "", token: token.as_deref() }).await?;
+            token = page.next;
+            if !page.lines.is_empty() || token.is_none() {
+                return Ok(!page.lines.is_empty());
+            }
+        }
+        Ok(false)
+    }
 }
 
 impl Logs for CloudWatchLogs {
