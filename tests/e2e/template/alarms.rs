@@ -138,6 +138,10 @@ fn the_basic_alarms_watch_functions_queues_dead_letters_breakers_and_waits() {
     let of =
         |condition| alarms().into_iter().filter(move |alarm| alarm.value("Condition") == Some(condition));
     let (mut basic, mut all): (Vec<_>, Vec<_>) = (of("HasAlarms").collect(), of("HasAllAlarms").collect());
+    let page = include_str!("../../../infra/docs/operate.md");
+    let named =
+        [format!("`basic` ({} alarms,", basic.len()), format!("`full` ({}, of", basic.len() + all.len())];
+    assert!(named.iter().all(|it| page.contains(it)), "{named:?}");
     // Of a queue that a stack has only where it relays events.
     basic.extend(of("HasRelayAlarms"));
     all.extend(of("HasAllRelayAlarms"));

@@ -2,7 +2,7 @@
 
 use redial_engine::protection::Settings;
 
-use super::{Block, TEMPLATE, globals, parameter, resources};
+use super::{Block, TEMPLATE, globals, parameter, resources, section};
 
 #[test]
 fn the_breaker_s_parameters_are_what_the_function_reads() {
@@ -17,6 +17,27 @@ fn the_breaker_s_parameters_are_what_the_function_reads() {
     assert_eq!(cooldown.number("Default"), settings.cooldowns.first.as_secs());
     let longest = settings.cooldowns.longest.as_secs();
     assert_eq!((cooldown.number("MinValue"), cooldown.number("MaxValue")), (1, longest));
+}
+
+/// The page promises all of them, each with what it is unless it is set.
+#[test]
+fn the_page_on_configuration_has_every_parameter_and_its_default() {
+    let page = include_str!("../../../infra/docs/configure.md");
+    let rows = || page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+    for parameter in Block::all(&section("Parameters"), 2) {
+        let row = rows().find(|(names, _)| names.split("`, `").any(|name| name == parameter.name));
+        let (_, row) = row.unwrap_or_else(|| panic!("there is no row of {}", parameter.name));
+        let default = parameter.value("Default").unwrap_or_default().trim_matches('"');
+        // A word, a list or an address is said in words.
+        if default.parse::<u64>().is_ok() || ["on", "off"].contains(&default) {
+            let stands = row.split('|').next().unwrap_or_default();
+            assert!(
+                stands.split(',').any(|it| it.trim() == default),
+                "{}: {default}: {stands}",
+                parameter.name
+            );
+        }
+    }
 }
 
 #[test]
