@@ -29,7 +29,7 @@ struct Known {
     read: BTreeMap<Circuit, Timestamp>,
     /// When it was last tried to read.
     tried: BTreeMap<Circuit, Timestamp>,
-    /// What the invocation decides by: what was known when it began, or read since by its admission.
+    /// What the invocation decides by: what was known when it began, or read since by its admission, and what it wrote.
     decides_by: BTreeMap<Circuit, Vec<StoredOrigin>>,
     began: Timestamp,
     /// How many probes the invocation was granted, and how many it sent.
@@ -102,8 +102,11 @@ impl Knowledge {
         self.known().tried.insert(circuit.clone(), now);
     }
 
+    /// The invocation's next page is decided by what it wrote, too.
     fn relies_on(&self, circuit: &Circuit, stored: StoredOrigin) {
-        self.known().states.insert(circuit.clone(), vec![stored]);
+        let mut known = self.known();
+        known.decides_by.entry(circuit.clone()).or_default().push(stored.clone());
+        known.states.insert(circuit.clone(), vec![stored]);
     }
 
     /// What it looked at it relies on if there was nothing to change; otherwise it goes on with what it had. One that looks after a line
