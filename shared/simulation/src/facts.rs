@@ -19,6 +19,8 @@ pub struct Answers {
     /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
     pub succeeded_at: Option<Timestamp>,
+    /// When it accepted a message that was sent to it as a subscription, and not by its address.
+    pub verified_at: Option<Timestamp>,
     /// When it failed in a way that counts against its subscription, since its last success. A dead letter may be counted a little later.
     pub refused: Vec<Timestamp>,
 }

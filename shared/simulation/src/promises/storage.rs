@@ -250,7 +250,7 @@ fn suspects(remains: &Remains<'_>, memo: &mut Memo) {
         let address = stored.recipient.endpoint().expose().as_str();
         let answers = memo.facts.answers.get(address).cloned().unwrap_or_default();
         let suspect_at = stored.doubts.suspect_at;
-        let is_verified = |at: Timestamp| answers.succeeded_at.is_some_and(|ok| ok > at.plus(UNDER_WAY));
+        let is_verified = |at: Timestamp| answers.verified_at.is_some_and(|ok| ok > at.plus(UNDER_WAY));
         if suspect_at.is_some_and(is_verified) {
             violations.push(format!("{key} is suspect, and was sent to since"));
         }

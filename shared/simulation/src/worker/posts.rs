@@ -73,7 +73,13 @@ impl Worker {
                     let is_swallowed = matches!(reply.outcome, Outcome::InDoubt(_));
                     let post =
                         Post { at: now, content, turn: Turn::default(), token: token.clone(), is_swallowed };
-                    let own = match self.stage.scenario.audiences.member_at(endpoint) {
+                    let member = self.stage.scenario.audiences.member_at(endpoint);
+                    let entry = state.ledger.get(&key);
+                    let is_stored = member.is_some() || entry.is_some_and(|it| it.subscription.is_some());
+                    if is_stored && matches!(status_of(&reply), Some(200..=299)) {
+                        memo.facts.answers.entry(endpoint.to_owned()).or_default().verified_at = Some(now);
+                    }
+                    let own = match member {
                         Some(to) => memo.posts_to_member(post, &key, &to.key(), state),
                         None => {
                             memo.posts(post, &key, state);
