@@ -139,6 +139,32 @@ fn workers_take_slots_of_as_many_parts_of_a_bucket_whenever_they_read_of_a_pace(
     }
 }
 
+/// What was turned away at an old limit has places for hours; what comes under a new one does not wait behind them.
+#[test]
+fn no_message_waits_behind_places_of_a_limit_that_was_raised() {
+    let mut under = UnderALimit::of("1/s", &[0]);
+    let latest = |under: &mut UnderALimit| {
+        let now = under.memory.now();
+        let asks: Vec<Ask> = (0..1_000).map(|_| ask(now)).collect();
+        let worker = &under.workers[0];
+        let admit = worker.guard.admit(&worker.memory, &asks, now, &mut under.rng);
+        let admitted = admit.now_or_never().expect("the store answers at once").admissions;
+        let place = |admission: &Admission| match admission {
+            Admission::Later { at } => Some(at.since(now)),
+            Admission::Go { .. }
+            | Admission::LinesUp { .. }
+            | Admission::Seatless { .. }
+            | Admission::TooLate => None,
+        };
+        admitted.iter().filter_map(place).max().expect("some wait")
+    };
+    assert!(latest(&mut under) > Duration::from_secs(900));
+    let limit = Rate::parse("100/s").expect("valid");
+    under.memory.state().limits.insert(Limited::Origin(origin(PUSH_SERVICE)), limit);
+    under.memory.pass(Duration::from_secs(60));
+    assert!(latest(&mut under) < Duration::from_secs(30));
+}
+
 #[test]
 fn a_limit_holds_for_probes_too() {
     let worker = Worker::new();

@@ -387,7 +387,7 @@ impl<P: Protection> Round<'_, P> {
             let all: f64 = recent.map(|((_, tenant), _)| weight(tenant)).sum();
             (weight(tenant) / all, free_from)
         };
-        let key = TokenBucket::Queue(Box::new(bucket.clone()), tenant.to_string()).key();
+        let key = slots.key(&TokenBucket::Queue(Box::new(bucket.clone()), tenant.to_string()));
         let last_place = match slots.soon {
             Some(Soon::Pace(_)) => self.last_place(&key).await,
             Some(Soon::Same(_)) | None => self.now,

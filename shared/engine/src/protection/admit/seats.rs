@@ -81,7 +81,8 @@ impl<P: Protection> Round<'_, P> {
             held.is_exhausted |= is_exhausted;
             has = has.min(held.seats);
         }
-        Ok(has.saturating_sub(under_way))
+        // Of this worker's other messages and pages, some may have sat down meanwhile.
+        Ok(has.saturating_sub(self.guard.under_way.of(tenant)))
     }
 
     /// Takes these seats of a window, or those that are left; and whether none are left.
