@@ -42,6 +42,7 @@ fn attributes(erasure: &Erasure) -> Vec<(&'static str, AttributeValue)> {
         ("subscription", erasure.subscription.as_ref().map(|id| s(id.as_str()))),
         ("ref", erasure.producer_ref.as_ref().map(|text| s(text.expose()))),
         ("endpoint", erasure.endpoint.as_ref().map(|endpoint| s(endpoint.expose().as_str()))),
+        ("former", (!erasure.former.is_empty()).then(|| json(serde_json::to_string(&erasure.former)))),
         ("requested_at", Some(ms(erasure.requested_at))),
         ("marked_at", erasure.marked_at.map(ms)),
         ("position", erasure.at.as_ref().map(|at| json(serde_json::to_string(at)))),
@@ -66,6 +67,7 @@ fn read(item: &Item) -> Option<Erasure> {
         subscription: item.text("subscription").and_then(SubscriptionId::parse),
         producer_ref: item.text("ref").and_then(ProducerRef::parse),
         endpoint: item.text("endpoint").and_then(|text| Endpoint::parse(text).ok()),
+        former: item.text("former").map(serde_json::from_str).transpose().ok()?.unwrap_or_default(),
         requested_at: item.time("requested_at")?,
         marked_at: item.time("marked_at"),
         at: item.text("position").map(serde_json::from_str).transpose().ok()?,
@@ -84,10 +86,11 @@ impl DynamoErasureRequests {
         attributes: Vec<(&'static str, AttributeValue)>,
         condition: Option<(&str, AttributeValue)>,
     ) -> Result<bool, PortError> {
-        const ALL: [&str; 11] = [
+        const ALL: [&str; 12] = [
             "subscription",
             "ref",
             "endpoint",
+            "former",
             "requested_at",
             "marked_at",
             "position",
@@ -164,6 +167,7 @@ impl ErasureRequests for DynamoErasureRequests {
 
 #[cfg(test)]
 mod tests {
+    use redial_core::endpoint::EndpointHash;
     use redial_core::erasure::{At, Counts, ErasureState, Kind, Place, Searched};
     use redial_core::time::Timestamp;
 
@@ -181,7 +185,8 @@ mod tests {
         let text = ProducerRef::parse("user 7");
         let erasure = Erasure::new(tenant("acme"), Some(subscription("s1").id), text, at(0));
         let endpoint = Endpoint::parse("https://push.example/s3cret").ok();
-        (table, requests, Erasure { endpoint, ..erasure })
+        let former = vec![EndpointHash::parse(&format!("hmac:k1:{}", "a".repeat(64))).expect("a hash")];
+        (table, requests, Erasure { endpoint, former, ..erasure })
     }
 
     fn page(next: Option<At>) -> Searched {

@@ -17,8 +17,8 @@ use redial_core::time::Timestamp;
 /// The items of a page.
 pub const PAGE: u16 = 500;
 
-/// Stores a request and marks whom it is about. The same request again, while it is pending, is the same erasure. `None`: nothing was stored,
-/// because [`MOST_PENDING`] of the tenant's are pending already.
+/// Stores a request and marks whom it is about. The same request again, while it is pending, is the same erasure; it begins again if the
+/// subscription was stored again since. `None`: nothing was stored, because [`MOST_PENDING`] of the tenant's are pending already.
 pub async fn request(
     requests: &impl ErasureRequests,
     subscriptions: &(impl SubscriptionBook + ErasureMarks),
@@ -26,31 +26,45 @@ pub async fn request(
     wanted: Erasure,
     now: Timestamp,
 ) -> Result<Option<Erasure>, PortError> {
-    let stored =
-        match requests.find(&wanted.tenant, &wanted.id).await?.filter(|found| found.done_at.is_none()) {
-            Some(pending) => pending,
-            None if requests.count_pending(&wanted.tenant).await? >= MOST_PENDING => {
-                return Ok(None);
+    let stored = loop {
+        let pending = requests.find(&wanted.tenant, &wanted.id).await?.filter(|it| it.done_at.is_none());
+        let now_stored = stored_of(subscriptions, &wanted).await?;
+        match (pending, now_stored) {
+            (Some(pending), Some(Found::Stored(newer))) => {
+                // It was stored again since, or was never marked.
+                let again = pending.again(newer.recipient.endpoint().clone(), keys, now);
+                if requests.advance(&pending, &again).await? {
+                    break again;
+                }
             }
-            None => {
-                let endpoint = match &wanted.subscription {
-                    Some(id) => {
-                        let key = SubscriptionKey { tenant: wanted.tenant.clone(), id: id.clone() };
-                        match subscriptions.find(&key).await? {
-                            Found::Stored(stored) => Some(stored.recipient.endpoint().clone()),
-                            Found::Deleted { .. } | Found::Unknown => None,
-                        }
-                    }
-                    None => None,
+            (Some(pending), _) => break pending,
+            (None, _) if requests.count_pending(&wanted.tenant).await? >= MOST_PENDING => return Ok(None),
+            (None, now_stored) => {
+                let (endpoint, former) = match now_stored {
+                    Some(Found::Stored(stored)) => (Some(stored.recipient.endpoint().clone()), None),
+                    Some(Found::Deleted { endpoint_hash, at: _ }) => (None, endpoint_hash),
+                    Some(Found::Unknown) | None => (None, None),
                 };
-                requests.begin(Erasure { endpoint, ..wanted }).await?
+                let wanted = Erasure { endpoint, former: former.into_iter().collect(), ..wanted };
+                break requests.begin(wanted).await?;
             }
-        };
+        }
+    };
     if stored.marked_at.is_some() {
         return Ok(Some(stored));
     }
     // If another worker has marked it meanwhile, what that one has stored is found by the next request.
     Ok(Some(mark(requests, subscriptions, keys, &stored, now).await?.unwrap_or(stored)))
+}
+
+/// What is stored of the subscription that it is about.
+async fn stored_of(
+    subscriptions: &impl SubscriptionBook,
+    erasure: &Erasure,
+) -> Result<Option<Found>, PortError> {
+    let Some(id) = &erasure.subscription else { return Ok(None) };
+    let key = SubscriptionKey { tenant: erasure.tenant.clone(), id: id.clone() };
+    subscriptions.find(&key).await.map(Some)
 }
 
 /// Marks whom it is about, and notes that; `None` if another worker has changed it meanwhile.

@@ -6,7 +6,7 @@ use redial_core::{
     identity::{SubscriptionId, Tenant},
     message::ProducerRef,
 };
-use redial_engine::ports::SubscriptionHealth as _;
+use redial_engine::ports::{Found, SubscriptionBook as _};
 use ring::digest::{SHA256, digest};
 
 use crate::{
@@ -40,10 +40,15 @@ impl SubjectArgs {
         let mut person =
             Person { tenant, subscription, producer_ref, endpoint: None, hashes: Vec::new(), hash_keys };
         if let Some(key) = person.key() {
-            let stored = target.subscriptions_without_secrets().get(&key).await?;
-            person.endpoint = stored.map(|stored| stored.recipient.endpoint().clone());
-            let keys = person.hash_keys.as_ref().zip(person.endpoint.as_ref());
-            person.hashes = keys.map(|(keys, endpoint)| keys.all_of(endpoint)).unwrap_or_default();
+            match target.subscriptions_without_secrets().find(&key).await? {
+                Found::Stored(stored) => {
+                    let endpoint = stored.recipient.endpoint().clone();
+                    person.hashes = person.hash_keys.iter().flat_map(|keys| keys.all_of(&endpoint)).collect();
+                    person.endpoint = Some(endpoint);
+                }
+                Found::Deleted { endpoint_hash, at: _ } => person.hashes.extend(endpoint_hash),
+                Found::Unknown => {}
+            }
         }
         Ok(person)
     }

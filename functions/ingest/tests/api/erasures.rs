@@ -186,6 +186,29 @@ fn what_is_stored_again_before_a_late_mark_stays() {
 }
 
 #[test]
+fn what_is_stored_again_is_erased_by_the_same_request_again() {
+    let api = Api::new();
+    let request = json!({"subscription": "s1"});
+    let is_stored = || api.memory.state().subscriptions.contains_key(&subscription("acme", "s1"));
+    let former = || api.memory.state().erasures.values().map(|it| it.former.len()).collect::<Vec<_>>();
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
+    assert_eq!((api.delete("/v1/subscriptions/s1").status, is_stored()), (204, false));
+    // What it led to before it was removed is looked for, too.
+    let answer = api.post("/v1/erasures", &request);
+    assert_eq!((answer.status, former()), (202, vec![1]));
+    api.memory.pass(Duration::from_secs(600));
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("b")).status, 201);
+    let again = api.post("/v1/erasures", &request);
+    assert_eq!((again.status, is_stored(), &again.json()["id"]), (202, false, &answer.json()["id"]));
+    // Workers that have not seen the second mark may still be at work.
+    api.memory.pass(Duration::from_secs(600));
+    assert_eq!((sweep(&api), former()), (0, vec![1]));
+    api.memory.pass(Duration::from_secs(301));
+    assert_eq!(sweep(&api), 1);
+    assert_eq!(look(&api, &answer)["state"], "done");
+}
+
+#[test]
 fn a_search_that_fails_is_searched_again_and_is_not_done_before() {
     let api = Api::new();
     let answer = api.post("/v1/erasures", &json!({"subscription": "s1"}));

@@ -22,8 +22,18 @@ use crate::table::{Change, transact};
 use crate::{audiences_dynamo, aws_error};
 
 /// The attributes that decisions depend on: a change to one of them makes a concurrent decision start over.
-const DECIDES: [&str; 8] =
-    ["kind", "endpoint", "state", "tags", "created_at", "authorized_at", "deleted_at", HOLDS];
+const DECIDES: [&str; 10] = [
+    "kind",
+    "endpoint",
+    "state",
+    "tags",
+    "time_zone",
+    "consent_at",
+    "created_at",
+    "authorized_at",
+    "deleted_at",
+    HOLDS,
+];
 
 /// How often a change starts over while others keep changing the item.
 const ROUNDS: usize = 8;
@@ -274,8 +284,8 @@ mod tests {
         assert_eq!(
             condition,
             "attribute_exists(pk) AND attribute_not_exists(#kind) AND #endpoint = :was_endpoint AND #state = :was_state \
-             AND attribute_not_exists(#tags) AND attribute_not_exists(#created_at) AND attribute_not_exists(#authorized_at) \
-             AND attribute_not_exists(#deleted_at) AND attribute_not_exists(#holds)"
+             AND attribute_not_exists(#tags) AND attribute_not_exists(#time_zone) AND attribute_not_exists(#consent_at) \
+             AND attribute_not_exists(#created_at) AND attribute_not_exists(#authorized_at) AND attribute_not_exists(#deleted_at) AND attribute_not_exists(#holds)"
         );
         assert_eq!(values, item([(":was_endpoint", s("https://a")), (":was_state", s("active"))]));
         let sets = [("tags", tagged(&["b"])), ("auth", s("x"))];

@@ -24,6 +24,8 @@ pub use self::search::{At, Counts, Kind, LONGEST_INVOCATION, Place, Searched, se
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::dead_letter::Reference;
 use crate::identity::{SubscriptionId, SubscriptionKey, Tenant, hashed};
 use crate::message::{Message, ProducerRef, To};
@@ -50,12 +52,13 @@ impl fmt::Debug for Subject {
 impl Subject {
     /// Those of a message. A message to an audience is about no one person.
     pub fn of(message: &Message) -> impl Iterator<Item = Self> {
-        let tenant = &message.tenant;
-        let subscription = message.to.subscription().map(|id| {
-            let key = SubscriptionKey { tenant: tenant.clone(), id: id.clone() };
-            Self::Subscription(key)
-        });
-        subscription.into_iter().chain(Self::ref_of(message))
+        let subscription = message.to.subscription().cloned();
+        let subscription = subscription.map(|id| Self::subscription(&message.tenant, id));
+        subscription.into_iter().chain(Self::within(message))
+    }
+
+    fn subscription(tenant: &Tenant, id: SubscriptionId) -> Self {
+        Self::Subscription(SubscriptionKey { tenant: tenant.clone(), id })
     }
 
     /// The subscription that a dead letter's reference is about.
@@ -65,11 +68,20 @@ impl Subject {
         Some(Self::Subscription(SubscriptionKey { tenant, id }))
     }
 
-    /// That of a message's `ref`.
-    pub fn ref_of(message: &Message) -> Option<Self> {
+    /// Those that a message holds beside whom it goes to: its `ref`, and of a callback whom its event is about.
+    pub fn within(message: &Message) -> impl Iterator<Item = Self> {
         let is_one_s = !matches!(message.to, To::Audience(_)) && !message.is_for_a_recipient();
-        let producer_ref = message.producer_ref.as_ref().filter(|_| is_one_s);
-        producer_ref.map(|text| Self::Ref(message.tenant.clone(), text.clone()))
+        let own = message.producer_ref.clone().filter(|_| is_one_s);
+        let event = match &message.to {
+            To::Callback(_) => serde_json::from_slice::<Value>(message.payload.expose()).ok(),
+            To::Subscription(_) | To::WebPush(_) | To::Webhook(_) | To::Audience(_) => None,
+        };
+        let field = |name: &str| event.as_ref().and_then(|event| event[name].as_str());
+        let subscription = field("subscription").and_then(SubscriptionId::parse);
+        let refs = own.into_iter().chain(field("ref").and_then(ProducerRef::parse));
+        let refs = refs.map(|text| Self::Ref(message.tenant.clone(), text));
+        let of_event = subscription.map(|id| Self::subscription(&message.tenant, id));
+        refs.chain(of_event).collect::<Vec<_>>().into_iter()
     }
 }
 

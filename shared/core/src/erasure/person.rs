@@ -69,7 +69,8 @@ impl Person {
             Ok(body) if body["tenant"].is_string() => {
                 self.is_tenant(body["tenant"].as_str()) && self.is_in_message(&body)
             }
-            Ok(_) | Err(_) => self.is_named_in(text),
+            // Any sender's may be there: only what names the tenant, too, is its.
+            Ok(_) | Err(_) => text.contains(&quoted(self.tenant.as_str())) && self.is_named_in(text),
         }
     }
 
@@ -79,9 +80,16 @@ impl Person {
         self.has_ref(body)
             || self.is_subscription(to["subscription"].as_str())
             || self.is_subscription(body["recipient"].as_str())
+            || to["callback"].is_string() && self.is_in_callback(to, &body["payload"])
             || endpoints.into_iter().any(|text| self.is_endpoint(text.as_str()))
             // A body that was refused may have them elsewhere.
             || !to.is_object() && self.is_named_in(&body.to_string())
+    }
+
+    /// A callback is about the webhook that it goes to, and about whom the event that it posts is.
+    fn is_in_callback(&self, to: &Value, event: &Value) -> bool {
+        let ids = [&to["callback"], &event["subscription"]];
+        self.has_ref(event) || ids.into_iter().any(|id| self.is_subscription(id.as_str()))
     }
 
     fn is_endpoint(&self, text: Option<&str>) -> bool {
@@ -91,12 +99,17 @@ impl Person {
     }
 
     fn is_named_in(&self, text: &str) -> bool {
-        let quoted = |value: &str| text.contains(&Value::from(value).to_string());
+        let named = |value: &str| text.contains(&quoted(value));
         let endpoint = self.endpoint.as_ref().map(|endpoint| endpoint.expose().as_str());
-        self.subscription.as_ref().is_some_and(|id| quoted(id.as_str()))
-            || self.producer_ref.as_ref().is_some_and(|it| !it.expose().is_empty() && quoted(it.expose()))
+        self.subscription.as_ref().is_some_and(|id| named(id.as_str()))
+            || self.producer_ref.as_ref().is_some_and(|it| !it.expose().is_empty() && named(it.expose()))
             || endpoint.is_some_and(|endpoint| text.contains(endpoint))
     }
+}
+
+/// As a text stands in JSON.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 #[cfg(test)]
@@ -126,7 +139,12 @@ mod tests {
             (r#"{"tenant":"acme","to":{"subscription":"s2"},"payload":"s1"}"#, false),
             (r#"{"tenant":"other","to":{"subscription":"s1"}}"#, false),
             (r#"{"tenant":"acme","ref":"s1","to":{"subscription":"s2"}}"#, false),
-            (r#"{"to":{"subscription":"s1"}"#, true),
+            (r#"{"tenant":"acme","to":{"callback":"s1"},"payload":{"subscription":"s2"}}"#, true),
+            (r#"{"tenant":"acme","to":{"callback":"s2"},"payload":{"subscription":"s1"}}"#, true),
+            (r#"{"tenant":"acme","to":{"callback":"s2"},"payload":{"subscription":"s2","id":"s1"}}"#, false),
+            (r#"{"tenant":"acme","to":{"subscription":"s1"}"#, true),
+            (r#"{"to":{"subscription":"s1"}"#, false),
+            (r#"{"tenant":"other","to":{"subscription":"s1"}"#, false),
             ("not a message", false),
         ] {
             assert_eq!(it.is_in_body(body), is_about, "{body}");
@@ -140,7 +158,9 @@ mod tests {
             (r#"{"tenant":"acme","to":{"subscription":"s1"},"ref":"user 7"}"#, true),
             (r#"{"tenant":"acme","to":{"subscription":"s1"},"ref":"user 70"}"#, false),
             (r#"{"tenant":"acme","to":{"subscription":"s1"}}"#, false),
-            (r#"{"ref":"user 7","to":7"#, true),
+            (r#"{"tenant":"acme","to":{"callback":"s2"},"payload":{"ref":"user 7"}}"#, true),
+            (r#"{"tenant":"acme","ref":"user 7","to":7"#, true),
+            (r#"{"ref":"user 7","to":7"#, false),
         ] {
             assert_eq!(it.is_in_body(body), is_about, "{body}");
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::person::Person;
 use super::search::{At, Counts, Searched, search_from};
-use crate::endpoint::{Endpoint, HashKeys};
+use crate::endpoint::{Endpoint, EndpointHash, HashKeys};
 use crate::identity::{SubscriptionId, Tenant, hashed};
 use crate::label::labels;
 use crate::message::ProducerRef;
@@ -54,6 +54,8 @@ pub struct Erasure {
     pub producer_ref: Option<ProducerRef>,
     /// Where the subscription led.
     pub endpoint: Option<Endpoint>,
+    /// Of endpoints that it led to before.
+    pub former: Vec<EndpointHash>,
     pub requested_at: Timestamp,
     /// When whom it is about was marked as erased.
     pub marked_at: Option<Timestamp>,
@@ -92,6 +94,7 @@ impl Erasure {
             subscription,
             producer_ref,
             endpoint: None,
+            former: Vec::new(),
             requested_at: now,
             marked_at: None,
             at: Some(At::start()),
@@ -116,9 +119,28 @@ impl Erasure {
             tenant: self.tenant.clone(),
             subscription: self.subscription.clone(),
             producer_ref: self.producer_ref.clone(),
-            hashes: self.endpoint.as_ref().map(|endpoint| keys.all_of(endpoint)).unwrap_or_default(),
+            hashes: self.hashes(keys),
             endpoint: self.endpoint.clone(),
             hash_keys: Some(keys.clone()),
+        }
+    }
+
+    fn hashes(&self, keys: &HashKeys) -> Vec<EndpointHash> {
+        let own = self.endpoint.iter().flat_map(|endpoint| keys.all_of(endpoint));
+        own.chain(self.former.iter().cloned()).collect()
+    }
+
+    /// From its beginning, about a subscription that was stored since and leads to `endpoint`.
+    #[must_use]
+    pub fn again(&self, endpoint: Endpoint, keys: &HashKeys, now: Timestamp) -> Self {
+        Self {
+            former: self.hashes(keys),
+            endpoint: Some(endpoint),
+            requested_at: now,
+            marked_at: None,
+            at: Some(At::start()),
+            step: self.step + 1,
+            ..self.clone()
         }
     }
 
@@ -140,6 +162,7 @@ impl Erasure {
         after.found.extend(&found);
         if after.at.is_none() {
             (after.subscription, after.producer_ref, after.endpoint) = (None, None, None);
+            after.former.clear();
             after.done_at = Some(now);
         }
         after

@@ -2,7 +2,7 @@
 //!
 //! A message to an erased subscription is dropped as soon as that is read. It is looked for only where a subscription is unknown. A message
 //! whose `ref` was erased is looked for only where its body is about to be stored: before a wait, in a line, and as a dead letter. So no
-//! success costs a read for it.
+//! success costs a read for it. The same goes for a callback, whose event is about someone.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl<P: Ports> Worker<P> {
         unknown.into_iter().zip(erased).collect()
     }
 
-    /// The places of those of these that must not be stored, because their `ref` was erased; without those of which that could not be read.
+    /// The places of those of these that must not be stored, because their `ref` was erased, or whom their event is about; without those of which that could not be read.
     pub(super) async fn erased_refs(
         &self,
         ready: Vec<Planned>,
@@ -72,15 +72,15 @@ impl<P: Ports> Worker<P> {
         acknowledgements: &mut Acknowledgements,
     ) -> (BTreeSet<usize>, BTreeSet<usize>) {
         let (mut erased, mut unread) = (BTreeSet::new(), BTreeSet::new());
-        let with_ref: Vec<(usize, Subject)> =
-            jobs.filter_map(|job| Some((job.place, Subject::ref_of(&job.message)?))).collect();
-        if with_ref.is_empty() {
+        let within: Vec<(usize, Subject)> =
+            jobs.flat_map(|job| Subject::within(&job.message).map(|it| (job.place, it))).collect();
+        if within.is_empty() {
             return (erased, unread);
         }
-        let subjects = distinct(with_ref.iter().map(|(_, subject)| subject.clone()));
+        let subjects = distinct(within.iter().map(|(_, subject)| subject.clone()));
         let answers = Box::pin(self.subscriptions.erased(subjects.clone())).await;
         for (subject, answer) in subjects.into_iter().zip(answers) {
-            for (place, _) in with_ref.iter().filter(|(_, of)| *of == subject) {
+            for (place, _) in within.iter().filter(|(_, of)| *of == subject) {
                 match &answer {
                     Ok(true) => _ = erased.insert(*place),
                     Ok(false) => {}

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use redial_core::erasure::Subject;
 use redial_core::ledger;
-use redial_core::message::{Inbound, QueueKind, parse};
+use redial_core::message::{Inbound, ProducerRef, QueueKind, parse};
 use redial_core::outcome::Outcome;
 use redial_core::reason::Reason;
 use redial_core::replay::{Permissions, Stored, replay};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::crashes::kill_at_every_effect;
 use crate::harness::{Harness, Whom, tenant};
+use crate::scenarios::retry_after;
 
 const HOOKS: &str = "hooks";
 
@@ -111,6 +113,24 @@ fn a_callback_that_cannot_be_posted_is_a_dead_letter_and_the_queue_has_the_event
         let channel = if reason == Reason::EndpointDisabled { "webhook" } else { letters[0].1 };
         assert_eq!(letters, [(Some(reason), channel)]);
         assert_eq!(state.bodies.len(), 1, "it can be replayed");
+    }
+}
+
+/// Its event has the `ref`, and the subscription that the delivery went to.
+#[test]
+fn nothing_is_kept_of_a_callback_about_someone_who_was_erased() {
+    let text = ProducerRef::parse("order 17").expect("valid");
+    for answer in [answered(400), retry_after(503, 3_600)] {
+        let subscription = Subject::Subscription(Harness::subscription_key("m"));
+        for subject in [None, Some(Subject::Ref(tenant(), text.clone())), Some(subscription)] {
+            let mut harness = with_callback(vec![answer.clone(); 9]);
+            harness.run_until(|harness| harness.state_of("m") == Some(ledger::State::Sent));
+            harness.state().erased.extend(subject.clone());
+            harness.run();
+            let state = harness.state();
+            let is_kept = !state.bodies.is_empty() || state.trace.contains(&"park");
+            assert_eq!(is_kept, subject.is_none(), "{answer:?} {subject:?}");
+        }
     }
 }
 
