@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::worker::{Ports, Worker};
 use crate::ports::{
     Clock, DeadLetterStore, LineRegistry, Parking, Partition, PortError, PruneCandidate, QuarantineEvent,
-    RegisteredBucket, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
+    RegisteredBucket, RegisteredLine, SubscriptionHealth, SubscriptionUpdate, Telemetry, WaitRegistry,
 };
 use redial_core::event::{Event, State as Announced};
 use redial_core::identity::{SubscriptionKey, Tenant};
@@ -20,6 +20,9 @@ use redial_core::time::Timestamp;
 use redial_core::wait::Release;
 
 const BODIES_AT_A_TIME: u32 = 100;
+
+/// By how many lines a sweep begins later than the last one: fewer than it has time for.
+const A_STRIDE: usize = 500;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,22 +104,43 @@ impl<P: Ports> Worker<P> {
     pub(super) async fn sweep_waits(&self, deadline: Timestamp) -> Result<Swept, PortError> {
         let Self { clock, wait_registry: registry, .. } = self;
         let mut swept = Swept::default();
+        // A bucket or line that cannot be read must not keep the others from being looked at.
+        let mut failed = Ok(());
         let late = registry.begun_before(clock.now().minus(self.settings.late_after)).await?;
         for registered in late {
-            let RegisteredBucket { bucket, shards, .. } = registered;
             if clock.now() >= deadline {
                 break;
             }
-            if self.holds_any(bucket.shards(shards).map(Partition::from)).await? {
-                self.send(Outgoing::release(Release::Bucket(bucket))).await?;
-                swept.released += 1;
-            } else {
-                registry.forget(registered).await?;
-                swept.forgotten += 1;
-            }
+            failed = failed.and(self.sweep_bucket(registered, &mut swept).await);
         }
-        self.sweep_lines(deadline, &mut swept).await?;
-        Ok(swept)
+        for registered in self.in_turn(registry.lines().await?) {
+            if clock.now() >= deadline {
+                break;
+            }
+            failed = failed.and(self.sweep_line(registered, &mut swept).await);
+        }
+        failed.map(|()| swept)
+    }
+
+    async fn sweep_bucket(&self, registered: RegisteredBucket, swept: &mut Swept) -> Result<(), PortError> {
+        let RegisteredBucket { bucket, shards, .. } = registered;
+        if self.holds_any(bucket.shards(shards).map(Partition::from)).await? {
+            self.send(Outgoing::release(Release::Bucket(bucket))).await?;
+            swept.released += 1;
+        } else {
+            self.wait_registry.forget(registered).await?;
+            swept.forgotten += 1;
+        }
+        Ok(())
+    }
+
+    /// From another place each minute: more lines than one sweep has time for each have their turn.
+    fn in_turn<T>(&self, mut all: Vec<T>) -> Vec<T> {
+        let minute = usize::try_from(self.clock.now().as_secs() / 60).unwrap_or_default();
+        if let Some(first) = minute.wrapping_mul(A_STRIDE).checked_rem(all.len()) {
+            all.rotate_left(first);
+        }
+        all
     }
 
     /// Whether a message lies in one of these.
@@ -129,19 +153,13 @@ impl<P: Ports> Worker<P> {
         Ok(false)
     }
 
-    /// Has dispatch look after each line that holds messages: a release may have been lost, and no worker notices what time alone changes.
-    async fn sweep_lines(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
-        let Self { clock, wait_registry: registry, .. } = self;
-        for registered in registry.lines().await? {
-            if clock.now() >= deadline {
-                break;
-            }
-            if self.holds_any(registered.line.shards(registered.shards).map(Partition::from)).await? {
-                self.send(Outgoing::release(Release::Line(registered.line.into()))).await?;
-            } else if clock.now().since(registered.at) >= FORGOTTEN_AFTER {
-                registry.forget_line(registered).await?;
-                swept.forgotten += 1;
-            }
+    /// Has dispatch look after a line that holds messages: a release may have been lost, and no worker notices what time alone changes.
+    async fn sweep_line(&self, registered: RegisteredLine, swept: &mut Swept) -> Result<(), PortError> {
+        if self.holds_any(registered.line.shards(registered.shards).map(Partition::from)).await? {
+            self.send(Outgoing::release(Release::Line(registered.line.into()))).await?;
+        } else if self.clock.now().since(registered.at) >= FORGOTTEN_AFTER {
+            self.wait_registry.forget_line(registered).await?;
+            swept.forgotten += 1;
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use redial_core::lane::Lane;
 use redial_core::ledger::State;
+use redial_core::line::FORGOTTEN_AFTER;
 use redial_core::metric::Metric;
 use redial_core::protection::{Cooldowns, OriginState, Rank};
 use redial_core::reason::Reason;
@@ -90,6 +92,24 @@ fn the_sweep_releases_a_line_that_no_worker_releases() {
     let (in_line, posts) = (waiting(&harness), harness.state().sent.len());
     harness.run_until(|it| it.state().sent.len() >= posts + in_line);
     assert!(in_line >= 10 && harness.now() <= swept, "{in_line}, {:?}", harness.now());
+}
+
+#[test]
+fn a_line_that_cannot_be_read_keeps_no_other_from_being_looked_after() {
+    let mut harness = held(20);
+    let mut empty = harness.state().lines.values().next().expect("a line").clone();
+    empty.line.lane = Lane::Bulk;
+    empty.at = harness.now().minus(FORGOTTEN_AFTER * 2);
+    harness.state().lines.insert(empty.line.clone(), empty.clone());
+    for calls in [1, 0] {
+        harness.state().outbox.clear();
+        harness.memory.fail("page", calls, PortErrorKind::Broken);
+        harness.sweep(Sweep::Waits);
+        let releases = harness.state().outbox.len();
+        let is_forgotten = !harness.state().lines.contains_key(&empty.line);
+        assert_eq!(releases + usize::from(is_forgotten), 2 - calls, "{releases}, {is_forgotten}");
+        harness.state().lines.insert(empty.line.clone(), empty.clone());
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "no sweep looks after lines",
         rule: "a sweep looks after each registered line",
         file: "shared/engine/src/cleanup/sweep.rs",
-        find: "for registered in registry.lines().await? {",
+        find: "for registered in self.in_turn(registry.lines().await?) {",
         replace: "for registered in registry.lines().await?.into_iter().take(0) {",
     },
 ];
