@@ -10,6 +10,7 @@
 //! releases send together is limited, too: they take places in one shared bucket, and the tenants of a page take them in turn, by their weights. A page is deleted only after it was sent: a worker that
 //! dies between the two sends it twice, and the claim drops the second.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
@@ -68,11 +69,20 @@ pub(super) struct InLine {
 }
 
 impl InLine {
+    fn shard(&self, shards: u16) -> LineShard {
+        self.line.shard_of(&self.delivery, self.rank, shards)
+    }
+
     fn item(&self, shards: u16, now: Timestamp) -> ParkedItem {
-        let Self { line, rank, delivery, turn, in_place_of, message_id, .. } = self;
-        let shard = line.shard_of(delivery, *rank, shards);
+        let Self { delivery, turn, in_place_of, message_id, .. } = self;
         ParkedItem {
-            key: ParkedKey::in_line(shard, self.until, delivery, *turn, (in_place_of, message_id)),
+            key: ParkedKey::in_line(
+                self.shard(shards),
+                self.until,
+                delivery,
+                *turn,
+                (in_place_of, message_id),
+            ),
             tenant: delivery.tenant.clone(),
             not_before: now,
             body: self.body.clone(),
@@ -100,21 +110,25 @@ impl<P: Ports> Worker<P> {
         for own in waiting.chunk_by(|one, other| one.line == other.line) {
             let line = &own[0].line;
             let put = self.put_in_line(line, own, system.now()).await;
-            let (stored, throttled): (Vec<_>, Vec<_>) = own.iter().zip(put).partition(|(_, put)| put.is_ok());
-            for (it, put) in throttled {
+            let (mut stored, mut shards) = (Vec::new(), BTreeSet::new());
+            for (it, put) in own.iter().zip(put) {
                 match put {
+                    Ok(shard) => {
+                        stored.push(it.place);
+                        shards.insert(shard);
+                    }
                     Err(error) if !error.throttled => acknowledgements.failed(it.place, error, telemetry),
-                    Ok(()) | Err(_) => refused.push(it),
+                    Err(_) => refused.push(it),
                 }
             }
             if stored.is_empty() {
                 continue;
             }
             telemetry.count(Metric::Parked, stored.len() as u64);
-            let released = self.release_if_it_lets_go(line).await;
-            let acknowledged = stored.into_iter().map(|(it, _)| it.place);
-            acknowledgements
-                .extend(acknowledged.map(|place| (place, Acknowledgement::of(released.clone(), telemetry))));
+            let released = self.release_if_it_lets_go(line, shards).await;
+            acknowledgements.extend(
+                stored.into_iter().map(|place| (place, Acknowledgement::of(released.clone(), telemetry))),
+            );
         }
         let now = system.now();
         let mut queued = Vec::new();
@@ -129,11 +143,14 @@ impl<P: Ports> Worker<P> {
         acknowledgements
     }
 
-    async fn put_in_line(&self, line: &Line, own: &[InLine], now: Timestamp) -> Vec<Result<(), PortError>> {
-        match self.shards_for_line(line, own.len() as u64, now).await {
-            Ok(shards) => self.parking.put(own.iter().map(|it| it.item(shards, now)).collect()).await,
-            Err(error) => vec![Err(error); own.len()],
-        }
+    /// Returns in which shard of the line each of them lies.
+    async fn put_in_line(&self, line: &Line, own: &[InLine], now: Timestamp) -> Vec<Result<u16, PortError>> {
+        let shards = match self.shards_for_line(line, own.len() as u64, now).await {
+            Ok(shards) => shards,
+            Err(error) => return vec![Err(error); own.len()],
+        };
+        let put = self.parking.put(own.iter().map(|it| it.item(shards, now)).collect()).await;
+        own.iter().zip(put).map(|(it, put)| put.map(|()| it.shard(shards).number)).collect()
     }
 
     /// Over how many shards messages are spread that are about to be put in this line. It is registered with them.
@@ -153,13 +170,11 @@ impl<P: Ports> Worker<P> {
     }
 
     /// The worker that closed the breaker may have released the line before these messages lay in it. If the state cannot be read, the sweep
-    /// looks after the line.
-    async fn release_if_it_lets_go(&self, line: &Line) -> Result<(), PortError> {
+    /// looks after the line. Only these shards are released: while an origin recovers, many a batch joins its line, which has many.
+    async fn release_if_it_lets_go(&self, line: &Line, shards: BTreeSet<u16>) -> Result<(), PortError> {
         match self.lets_go(line).await {
             Ok(LetsGo::None | LetsGo::Probes(_)) => Ok(()),
-            Ok(LetsGo::PerSecond(_) | LetsGo::All) => {
-                self.send_all(vec![Outgoing::release(Release::Line(line.clone().into()))]).await
-            }
+            Ok(LetsGo::PerSecond(_) | LetsGo::All) => self.send_all(releases_of(line, shards)).await,
             Err(error) => {
                 self.telemetry.infrastructure(&error);
                 Ok(())
@@ -218,10 +233,7 @@ impl<P: Ports> Worker<P> {
                 self.send_as_probes(&line, registered.shards, number).await
             }
             LetsGo::PerSecond(_) | LetsGo::All => {
-                let of = |number| LineRelease { line: line.clone(), shard: Some(number), turn: None };
-                let releases =
-                    (0..registered.shards).map(|number| Outgoing::release(Release::Line(of(number))));
-                self.send_all(releases.collect()).await
+                self.send_all(releases_of(&line, 0..registered.shards)).await
             }
         }
     }
@@ -352,6 +364,11 @@ impl<P: Ports> Worker<P> {
             Answer::Empty { .. } => Places::Full,
         })
     }
+}
+
+fn releases_of(line: &Line, shards: impl IntoIterator<Item = u16>) -> Vec<Outgoing> {
+    let of = |number| LineRelease { line: line.clone(), shard: Some(number), turn: None };
+    shards.into_iter().map(|number| Outgoing::release(Release::Line(of(number)))).collect()
 }
 
 /// A turn at a shard; refused if another release has one to come.

@@ -83,6 +83,26 @@ fn a_message_that_joins_after_the_breaker_closed_releases_its_line() {
     assert!(harness.now() < soon, "the sweep was not needed");
 }
 
+/// While an origin recovers, many a message joins its line, which may have many shards.
+#[test]
+fn a_message_that_joins_a_line_releases_no_more_than_its_own_shard() {
+    let mut harness = held(20);
+    harness.state().lines.values_mut().for_each(|it| it.shards = 128);
+    let settings = Settings { state_max_age: Duration::from_secs(10), ..Settings::default() };
+    harness.worker.guard = Guard::new(settings, 1);
+    harness.push("early", r#","ttl":86400"#);
+    let before = waiting(&harness);
+    harness.run_until(|it| waiting(it) > before);
+    is_well(&harness);
+    let (before, sends) = (waiting(&harness), harness.effects("send"));
+    harness.push("late", r#","ttl":86400"#);
+    let soon = after(&harness, 30);
+    harness.run_until(|it| waiting(it) > before);
+    harness.run_to(soon);
+    let sends = harness.effects("send") - sends;
+    assert!((1..=10).contains(&sends), "{sends} messages were sent");
+}
+
 #[test]
 fn the_sweep_releases_a_line_that_no_worker_releases() {
     let mut harness = held(20);

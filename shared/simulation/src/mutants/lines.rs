@@ -38,7 +38,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a message that joins a line late releases nothing",
         rule: "a message that joins after its breaker closed releases its line",
         file: LINES,
-        find: "            let released = self.release_if_it_lets_go(line).await;\n",
+        find: "            let released = self.release_if_it_lets_go(line, shards).await;\n",
         replace: "            let released = Ok(());\n",
     },
     Mutant {
