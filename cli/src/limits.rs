@@ -37,7 +37,8 @@ Examples:
 #[command(after_help = "\
 Examples:
   redial limits list
-  redial limits list --json | jq -r '.limits[] | select(.of == \"tenant\") | .name'")]
+  redial limits list --json \\
+    | jq -r '.limits[] | select(.of == \"tenant\") | .name'")]
 pub(crate) struct List {
     #[command(flatten)]
     on: OnStack,

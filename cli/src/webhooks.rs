@@ -35,7 +35,8 @@ Examples:
 #[command(after_help = "\
 Examples:
   redial webhooks rotate-secret --tenant acme --id hooks
-  redial webhooks rotate-secret --tenant acme --id hooks --grace 7d --json | jq -r .secret")]
+  redial webhooks rotate-secret --tenant acme --id hooks --grace 7d --json \\
+    | jq -r .secret")]
 pub(crate) struct RotateSecret {
     #[command(flatten)]
     which: Which,

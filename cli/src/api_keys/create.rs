@@ -29,9 +29,11 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  redial api-keys create --tenant acme --scope send,read --label shop --expires-in 90d
+  redial api-keys create --tenant acme --scope send,read --label shop \\
+    --expires-in 90d
   redial api-keys create --tenant acme --scope subscribe --json | jq -r .key
-  redial api-keys create --tenant acme --scope send --iam-arn arn:aws:iam::111122223333:role/Shop")]
+  redial api-keys create --tenant acme --scope send \\
+    --iam-arn arn:aws:iam::111122223333:role/Shop")]
 pub(crate) struct Create {
     /// The tenant that the key belongs to
     #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]

@@ -17,7 +17,8 @@ use crate::{arguments, failure::Failure, stack::OnStack};
 #[command(after_help = "\
 Examples:
   redial audience recipient autumn-2026 s-4711 --tenant acme
-  redial audience recipient autumn-2026 s-4711 --tenant acme --json | jq -r .state")]
+  redial audience recipient autumn-2026 s-4711 --tenant acme --json \\
+    | jq -r .state")]
 pub(crate) struct Recipient {
     #[command(flatten)]
     which: Which,

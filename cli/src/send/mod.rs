@@ -67,10 +67,14 @@ const MOST_REFUSED_IN_A_ROW: usize = 50;
 #[command(after_help = "\
 Examples:
   redial send --tenant acme --to s1 --payload hello
-  redial send --tenant acme --to https://hooks.example/orders --payload '{\"order\":17}' --id order-17 --tag order
-  redial send --tenant acme --to s1 --payload hello --between 09:00-20:00 --zone Europe/Berlin
-  echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' | redial send -
-  echo '{\"tenant\":\"acme\", \"to\":{\"subscription\":\"s1\"}, \"notification\":{\"title\":\"Sent\", \"navigate\":\"https://shop.example/17\"}}' | redial send -
+  redial send --tenant acme --to https://hooks.example/orders \\
+    --payload '{\"order\":17}' --id order-17 --tag order
+  redial send --tenant acme --to s1 --payload hello --between 09:00-20:00 \\
+    --zone Europe/Berlin
+  echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' \\
+    | redial send -
+  echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"notification\":
+    {\"title\":\"Sent\",\"navigate\":\"https://shop.example/17\"}}' | redial send -
   redial send campaign.ndjson --lane bulk --json > sent.ndjson
   redial send message.json --stack redial --region eu-central-1
 

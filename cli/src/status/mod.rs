@@ -87,7 +87,8 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 Examples:
   redial status order-17 --tenant acme
   redial status order-17 --tenant acme --wait 60 --json | jq -r .state
-  redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown --stack redial
+  redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown \\
+    --stack redial
   redial status --state retrying --tenant acme --since 1h
   redial status --state failed --tenant acme --tag order --json | jq -r .id
   redial status --summary --watch 10

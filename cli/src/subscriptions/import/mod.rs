@@ -58,8 +58,10 @@ use run::{Imported, Importing, check};
 Examples:
   redial subscriptions import --tenant acme subscriptions.ndjson --dry-run
   redial subscriptions import --tenant acme subscriptions.ndjson --rate 500/s
-  zcat old.ndjson.gz | redial subscriptions import --tenant acme - --vapid-key-id old \\
-    --consent-at 2025-03-01T00:00:00Z --consent-prompt v1 --consent-origin https://shop.example")]
+  zcat old.ndjson.gz \\
+    | redial subscriptions import --tenant acme - --vapid-key-id old \\
+      --consent-at 2025-03-01T00:00:00Z --consent-prompt v1 \\
+      --consent-origin https://shop.example")]
 pub(crate) struct Import {
     /// File with one subscription a line; - for standard input
     #[arg(value_name = "FILE")]

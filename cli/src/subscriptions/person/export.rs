@@ -30,7 +30,8 @@ redial subscriptions export [OPTIONS] --tenant <TENANT>
     after_help = "\
 Examples:
   redial subscriptions export --tenant acme --subscription s1 > s1.ndjson
-  redial subscriptions export --tenant acme --ref user-4711 | jq -r .kind | sort | uniq -c"
+  redial subscriptions export --tenant acme --ref user-4711 \\
+    | jq -r .kind | sort | uniq -c"
 )]
 pub(crate) struct Export {
     #[command(flatten)]
