@@ -38,6 +38,15 @@ pub(crate) fn tenant_or_unknown(text: &str) -> Result<String, &'static str> {
     if text == DeadLetterKey::NO_TENANT { Ok(text.to_owned()) } else { Ok(tenant(text)?.to_string()) }
 }
 
+/// A delivery's id and its tenant, as a command that is printed has them: an id may begin with a hyphen, as options do.
+pub(crate) fn id_of(id: &DeliveryId, tenant: &str) -> String {
+    if id.as_str().starts_with('-') {
+        format!("--tenant {tenant} -- {id}")
+    } else {
+        format!("{id} --tenant {tenant}")
+    }
+}
+
 pub(crate) fn delivery(text: &str) -> Result<DeliveryId, &'static str> {
     DeliveryId::parse(text).ok_or(AN_ID)
 }
@@ -73,4 +82,16 @@ pub(crate) fn zone(text: &str) -> Result<Zone, String> {
 pub(crate) fn topic(text: &str) -> Result<String, &'static str> {
     let topic = EventType::parse(text).filter(|_| !text.is_empty());
     topic.map(|topic| topic.as_str().to_owned()).ok_or("an event_type of 1 to 128 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_begins_with_a_hyphen_is_printed_after_the_options() {
+        for (id, printed) in [("order-17", "order-17 --tenant acme"), ("-AbC", "--tenant acme -- -AbC")] {
+            assert_eq!(id_of(&delivery(id).expect("an id"), "acme"), printed);
+        }
+    }
 }

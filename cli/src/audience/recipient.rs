@@ -64,7 +64,8 @@ impl Recipient {
                 for event in AckEvent::ALL {
                     lines.extend(time(event).map(|at| format!("{:<10}{at}", event.label())));
                 }
-                lines.push(format!("see       redial status {} --tenant {}", delivery.id, delivery.tenant));
+                let which = arguments::id_of(&delivery.id, delivery.tenant.as_str());
+                lines.push(format!("see       redial status {which}"));
                 lines
             },
         )

@@ -35,7 +35,8 @@ impl Refused<'_> {
         match self.error.kind() {
             ErrorKind::UnknownArgument if argument.starts_with('-') => {
                 let meant = self.meant(&[ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]);
-                vec![format!("{argument}: `{path}` has no such option{meant}; {help} lists them")]
+                let operand = self.operand_like(&argument);
+                vec![format!("{argument}: `{path}` has no such option{meant}; {help} lists them{operand}")]
             }
             ErrorKind::UnknownArgument | ErrorKind::TooManyValues => {
                 let meant = self.meant(&[ContextKind::SuggestedSubcommand]);
@@ -100,6 +101,13 @@ impl Refused<'_> {
         let argument = self.command.command.get_arguments().find(|it| it.get_long() == Some(long))?;
         let variable = argument.get_env().filter(|_| !self.arguments.iter().any(is_given))?;
         env::var_os(variable).and_then(|_| Some(variable.to_str()?.to_owned()))
+    }
+
+    /// How a value is given that looks like a short option, where the command takes one.
+    fn operand_like(&self, option: &str) -> String {
+        let operand = self.command.command.get_positionals().next().filter(|_| !option.starts_with("--"));
+        let name = operand.and_then(|it| it.get_value_names()?.first());
+        name.map_or_else(String::new, |name| format!("; put {name} after -- if it begins with -"))
     }
 
     /// What would do.

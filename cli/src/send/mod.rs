@@ -213,7 +213,8 @@ impl Send {
             return Err(Failure::reported(&format!("interrupted: {}", unmarked.rerun())));
         }
         if let Some((tenant, id)) = latest.filter(|_| messages == 1 && refused == 0 && !self.json) {
-            say(&format!("what becomes of it: redial status {id} --tenant {tenant}"));
+            let which = arguments::id_of(&id, tenant.as_str());
+            say(&format!("what becomes of it: redial status {which}"));
         }
         if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }

@@ -99,9 +99,7 @@ pub(crate) struct Status {
     #[arg(
         value_name = "ID",
         value_parser = arguments::delivery,
-        required_unless_present_any = ["summary", "state"],
-        // An id may begin with a hyphen.
-        allow_hyphen_values = true
+        required_unless_present_any = ["summary", "state"]
     )]
     id: Option<DeliveryId>,
     /// The delivery's tenant; _unknown for a body whose tenant could not be parsed
@@ -248,7 +246,7 @@ impl Delivery {
                 let Self { tenant, id, .. } = self;
                 return Err(Failure::reported(&format!(
                     "the delivery {tenant}#{id} is unknown:\n  no worker has received it yet, it was never sent, or has expired\n  \
-                     next: `redial status --summary` shows what waits on the queues, and `redial tail --tenant {tenant} --id {id} \
+                     next: `redial status --summary` shows what waits on the queues, and `redial tail --tenant {tenant} --id={id} \
                      --since 2h --no-follow` what was logged of it"
                 )));
             }

@@ -25,7 +25,7 @@ Examples:
   redial subscriptions delete hooks --tenant acme --yes --json | jq .deleted")]
 pub(crate) struct Delete {
     /// Its id within the tenant
-    #[arg(value_name = "ID", value_parser = arguments::subscription, allow_hyphen_values = true)]
+    #[arg(value_name = "ID", value_parser = arguments::subscription)]
     id: SubscriptionId,
     /// The tenant that it belongs to
     #[arg(long, value_parser = arguments::tenant)]

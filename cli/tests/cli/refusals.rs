@@ -23,6 +23,9 @@ const ON_A_STACK: &str = "
     breakers: open https://push.example --now
     cancel: | d1 | --tenant acme | d1 --tenant Acme | a#b --tenant acme
     cancel: d1 --tenant acme => --yes
+    cancel: --dry-run --tenant acme --yes => --dry-run: `redial cancel` has no such option
+    cancel: d1 --tenant acme --yess => (did you mean --yes?)
+    cancel: -AbC --tenant acme --yes => put ID after -- if it begins with -
     limits: | set origin https://push.example | set origin https://push.example 0/s
     limits: set origin https://push.example 50/d | set origin acme 50/s
     limits: set origin https://s3cret@push.example 50/s
@@ -39,6 +42,7 @@ const ON_A_STACK: &str = "
     policy: set --tenant acme no-such | set --tenant Acme otp | set --tenant acme --topic= otp | set otp
     send: | /nowhere/messages.json | - --stack a --local b
     status: | d1 | --tenant acme | d1 --tenant Acme | d1 --tenant acme --summary
+    status: --sumary --tenant acme => --sumary: `redial status` has no such option (did you mean --summary?)
     status: --state retrying => --tenant
     status: --state sent --tenant acme => retrying
     status: d1 --state retrying --tenant acme | --state retrying --tenant acme --summary
@@ -50,6 +54,7 @@ const ON_A_STACK: &str = "
     subscriptions: list --tag news | list --failing --tenant acme --tag news | list --after acme | list --all --limit 5
     subscriptions: enable --tenant acme | enable hooks | delete --tenant acme | delete s1
     subscriptions: delete s1 --tenant acme => --yes
+    subscriptions: delete --dry-run --tenant acme --yes => --dry-run: `redial subscriptions delete` has no such option
     subscriptions: prune | prune --tenant Acme | prune --tenant acme --tag A
     subscriptions: prune --tenant acme => --yes
     tail: --tenant * | --id order-*
@@ -215,6 +220,16 @@ fn a_missing_stack_is_reported_with_the_ways_to_name_one() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let said = run_in_no_folder("send -", r#"{"tenant":"acme","to":{"subscription":"s1"}}"#).ends_with(1);
     assert!(said.contains("redial local up") && said.contains("--stack"), "{said}");
+}
+
+#[test]
+fn an_id_that_begins_with_a_hyphen_is_taken_after_two_hyphens() {
+    for command in ["status", "cancel --yes", "subscriptions delete --yes"] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut command = unregistered(format!("{command} --tenant acme"), folder.path());
+        let said = run(command.args(["--", "-AbC"]), "").refused_with(1);
+        assert!(said.contains("no local stack is up"), "{said}");
+    }
 }
 
 #[test]
