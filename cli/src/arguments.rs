@@ -29,6 +29,14 @@ macro_rules! subcommands {
 
 const AN_ID: &str = "1 to 64 letters, digits, _ and -";
 
+/// The variable of the tenant that commands work for, unless an option names another.
+pub(crate) const TENANT: &str = "REDIAL_TENANT";
+
+/// Whether a command's `--tenant` is an option of its own, and not the variable's value.
+pub(crate) fn is_given(tenant: Option<&str>) -> bool {
+    tenant.is_some_and(|tenant| std::env::var(TENANT).ok().as_deref() != Some(tenant))
+}
+
 pub(crate) fn tenant(text: &str) -> Result<Tenant, &'static str> {
     Tenant::parse(text).ok_or("1 to 63 lower-case letters, digits, _ and -, the first a letter or a digit")
 }

@@ -32,7 +32,7 @@ use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use crate::{
-    arguments,
+    arguments::{self, TENANT},
     failure::Failure,
     input::{self, Rereadable},
     interrupt::interrupted,
@@ -102,25 +102,25 @@ struct One {
     #[arg(long, value_name = "ID|URL", conflicts_with = "file", requires = "tenant")]
     to: Option<String>,
     /// The tenant of that message
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = TENANT, value_parser = arguments::tenant)]
     tenant: Option<Tenant>,
     /// Its content: a JSON object or array as it is, anything else as a text
-    #[arg(long, requires = "to")]
+    #[arg(long, requires = "to", conflicts_with = "file", allow_negative_numbers = true)]
     payload: Option<String>,
     /// Its id, by which it is delivered once
-    #[arg(long, requires = "to", value_parser = arguments::delivery)]
+    #[arg(long, requires = "to", conflicts_with = "file", value_parser = arguments::delivery)]
     id: Option<DeliveryId>,
     /// A tag, by which its delivery is found again; may be repeated
-    #[arg(long, requires = "to", value_parser = arguments::tag)]
+    #[arg(long, requires = "to", conflicts_with = "file", value_parser = arguments::tag)]
     tag: Vec<MessageTag>,
     /// The hours of the day in which it may be delivered, such as 09:00-20:00
-    #[arg(long, value_name = "FROM-TO", requires = "to", value_parser = between)]
+    #[arg(long, value_name = "FROM-TO", requires = "to", conflicts_with = "file", value_parser = between)]
     between: Option<(String, String)>,
     /// Whose clock these hours follow, such as Europe/Berlin [default: the subscription's zone, else the stack's]
-    #[arg(long, value_name = "ZONE", requires = "between", value_parser = arguments::zone)]
+    #[arg(long, value_name = "ZONE", requires = "between", conflicts_with = "file", value_parser = arguments::zone)]
     zone: Option<Zone>,
     /// The trace that it belongs to, as W3C Trace Context writes it: 00-TRACE-SPAN-FLAGS
-    #[arg(long, requires = "to", value_parser = traceparent)]
+    #[arg(long, requires = "to", conflicts_with = "file", value_parser = traceparent)]
     traceparent: Option<String>,
 }
 
@@ -182,6 +182,10 @@ struct AllRefused;
 
 impl Send {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.file.is_some() && arguments::is_given(self.one.tenant.as_ref().map(Tenant::as_str)) {
+            let why = "--tenant: cannot be combined with FILE, whose messages name their tenants";
+            return Err(Failure::input(why));
+        }
         let mut input: Box<dyn Rereadable> = match (&self.file, self.one.message()) {
             (Some(file), _) => input::open(file)?,
             (None, message) => Box::new(Cursor::new(message.unwrap_or_default())),

@@ -47,6 +47,12 @@ const ON_A_STACK: &str = "
     status: --state sent --tenant acme => retrying
     status: d1 --state retrying --tenant acme | --state retrying --tenant acme --summary
     status: --state retrying --tenant acme --since soon | --since 1h --tenant acme
+    status: d1 --tenant acme --tag order => ID: cannot be combined with --tag
+    status: d1 --tenant acme --limit 5 => ID: cannot be combined with --limit
+    status: --summary --tag order => --summary: cannot be combined with --tag
+    status: --summary --limit 5 => --summary: cannot be combined with --limit
+    status: --state failed --tenant acme --watch 5 => cannot be combined with
+    status: --state failed --tenant acme --all => cannot be combined with
     status: --state retrying --tenant acme --limit 0 | --state retrying --tenant _unknown
     status: --summary --since 5s | --summary --since 16d => --since: expected a time from 1m to 15d ago
     status: --summary --wait 5 | --summary --watch 0 | d1 --tenant acme --watch 5 | d1 --tenant acme --all
@@ -92,6 +98,12 @@ const WITHOUT_A_STACK: &str = "
     cost: --dead-letter-rate -1
     cost: --dead-letter-rate 101 => --dead-letter-rate: expected a number from 0 to 100: 0.05 is one in twenty messages, found `101`
     cost: --messages 1000000000001 | --subscriptions many => expected a whole number
+    send: - --id x => FILE: cannot be combined with --id
+    send: - --payload s3cret => FILE: cannot be combined with --payload
+    send: - --tag order => FILE: cannot be combined with --tag
+    send: - --between 09:00-20:00 => FILE: cannot be combined with --between
+    send: - --traceparent 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 => FILE: cannot be combined with --traceparent
+    send: - --tenant acme => --tenant: cannot be combined with FILE
     send: --tenant acme --to s1 --payload s3cret --tag A => --tag: expected 1 to 32 lower-case letters
     send: --tenant acme --to s1 --payload s3cret --id a:b => --id: expected 1 to 64 letters
     send: --tenant acme --to s1 --payload s3cret --between 9-17 => --between: expected two times of day
@@ -99,6 +111,7 @@ const WITHOUT_A_STACK: &str = "
     subscriptions import: --tenant acme --push-hosts http://x - => --push-hosts: expected hosts separated by commas
     verify: --roads --yes --receiver-at http://x => --receiver-at: expected an origin
     policy: show web_push => web-push, or a file such as ./mine.json
+    policy: show web-push --topic order.created => NAME: cannot be combined with --topic
     policy: show | show web-push --f 150 | show wait-factor --f 9
     policy: show schedule-standard --max-retries 4 | plot web-push -o p.png | plot no-such -o p.svg
     status: d1 --tenant acme --region eu-central-1
