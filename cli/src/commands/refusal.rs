@@ -199,13 +199,12 @@ fn list(all: &[&str], last: &str) -> String {
 
 /// What a parser expects, without the word; Rust's and clap's own parsers say what is wrong instead.
 fn in_words(error: &str) -> String {
-    if let Some((_, range)) = error.split_once(" is not in ") {
-        return match range.split_once("..") {
-            Some((least, most)) if most.is_empty() || UNBOUNDED.contains(&most) => {
-                format!("a whole number of at least {least}")
-            }
-            Some((least, most)) => format!("a whole number from {least} to {}", most.trim_start_matches('=')),
-            None => range.to_owned(),
+    let range = error.split_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
+    if let Some((least, most)) = range {
+        return if most.is_empty() || UNBOUNDED.contains(&most) {
+            format!("a whole number of at least {least}")
+        } else {
+            format!("a whole number from {least} to {}", most.trim_start_matches('='))
         };
     }
     match error {
@@ -230,6 +229,7 @@ mod tests {
             ("99 is not in 1..=64", "a whole number from 1 to 64"),
             ("invalid digit found in string", "a whole number"),
             ("expected all or none", "all or none"),
+            ("a time that is not in the future", "a time that is not in the future"),
             ("1 to 64 letters", "1 to 64 letters"),
         ] {
             assert_eq!(in_words(error), words);

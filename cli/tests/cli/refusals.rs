@@ -108,10 +108,13 @@ const WITHOUT_A_STACK: &str = "
     send: --tenant acme --to s1 --payload s3cret --id a:b => --id: expected 1 to 64 letters
     send: --tenant acme --to s1 --payload s3cret --between 9-17 => --between: expected two times of day
     send: --tenant acme --to s1 --payload s3cret --traceparent 00-1 => --traceparent: expected 00-, a trace id
+    subscriptions import: --tenant acme - --consent-prompt v1 --consent-origin https://a.example --consent-at 2099-01-01T00:00:00Z => --consent-at: expected an RFC 3339 time, now or earlier
     subscriptions import: --tenant acme --push-hosts http://x - => --push-hosts: expected hosts separated by commas
     verify: --roads --yes --receiver-at http://x => --receiver-at: expected an origin
     policy: show web_push => web-push, or a file such as ./mine.json
     policy: show web-push --topic order.created => NAME: cannot be combined with --topic
+    policy: set --tenant acme schedule-patent => no policy is named schedule-patent (did you mean schedule-patient?)
+    policy: set --tenant acme ./nowhere.json => ./nowhere.json cannot be read
     policy: show | show web-push --f 150 | show wait-factor --f 9
     policy: show schedule-standard --max-retries 4 | plot web-push -o p.png | plot no-such -o p.svg
     status: d1 --tenant acme --region eu-central-1

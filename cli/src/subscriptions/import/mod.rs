@@ -108,8 +108,7 @@ pub(crate) struct Import {
 }
 
 fn consent_at(text: &str) -> Result<Timestamp, &'static str> {
-    Consent::time(text, System.now())
-        .ok_or("an RFC 3339 time that is not in the future, such as 2026-11-21T10:05:00Z")
+    Consent::time(text, System.now()).ok_or("an RFC 3339 time, now or earlier, such as 2026-11-21T10:05:00Z")
 }
 
 fn consent_text<const MOST: usize>(text: &str) -> Result<String, String> {
