@@ -18,6 +18,7 @@ const ON_A_STACK: &str = "
     breakers: close https://push.example --endpoint 0a3fc1d2 => --tenant <TENANT>
     breakers: open https://push.example --tenant acme --endpoint 0a3f => --endpoint: expected the 8 digits
     breakers: close https://push.example --tenant acme --endpoint https://push.example/s3cret => found a URL
+    breakers: close https://push.example --tenant acme --endpoint-hash https://push.example/s3cret => found a URL
     breakers: close https://push.example --tenant A --endpoint 0a3fc1d2 => lower-case
     breakers: open https://push.example --for soon | close https://push.example --for 1m
     breakers: open https://push.example --now
@@ -76,7 +77,8 @@ const ON_A_STACK: &str = "
     dead-letters: list --since yesterday => 2h, 7d
     dead-letters: list --reason no_such_reason => retries_exhausted
     dead-letters: list --channel sms => web_push
-    dead-letters: list --endpoint-hash ! => an endpoint's hash
+    dead-letters: list --endpoint-hash ! => --endpoint-hash: expected the 8 digits of an endpoint's hash
+    dead-letters: list --endpoint-hash https://push.example/s3cret | purge --yes --endpoint push.example/s3cret => found
     dead-letters: list --tenant Acme => lower-case
     dead-letters: list --limit 0 => --limit
     dead-letters: list --after d1 => TIME/TENANT/ID/LETTER
