@@ -40,7 +40,7 @@ pub(crate) struct Cancel {
     #[arg(value_name = "ID", value_parser = arguments::delivery)]
     id: DeliveryId,
     /// The delivery's tenant
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     #[command(flatten)]
     confirm: Confirm,

@@ -58,7 +58,7 @@ Examples:
   redial webhooks secret --tenant acme --json | jq -r '.secrets[0]'")]
 pub(crate) struct Secret {
     /// The tenant
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     #[command(flatten)]
     on: OnStack,

@@ -36,7 +36,7 @@ Examples:
     --iam-arn arn:aws:iam::111122223333:role/Shop")]
 pub(crate) struct Create {
     /// The tenant that the key belongs to
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     /// send, subscribe, read, or several of them separated by commas
     #[arg(long, required = true, value_name = "SCOPES", value_delimiter = ',', value_parser = scope)]

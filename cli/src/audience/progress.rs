@@ -19,7 +19,7 @@ pub(super) struct Which {
     #[arg(value_name = "ID", value_parser = arguments::delivery)]
     pub(super) id: DeliveryId,
     /// The tenant that sent it
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     pub(super) tenant: Tenant,
 }
 

@@ -17,7 +17,7 @@ const SHOWN: usize = 60;
 
 /// The errors of a refusal of these arguments, a line each.
 pub(super) fn failure(error: &Error, command: &Command, arguments: &[OsString]) -> Failure {
-    let refused = Refused { error, command: Place::of(error, command), arguments };
+    let refused = Refused { error, command: Place::of(command, arguments), arguments };
     Failure::Input(refused.lines())
 }
 
@@ -155,13 +155,9 @@ impl<'a> Place<'a> {
     /// As far as the usage that belongs to the error names subcommands.
     fn of(error: &Error, root: &'a Command) -> Self {
         let mut place = Self { command: root, path: root.get_name().to_owned() };
-        let usage = match error.get(ContextKind::Usage) {
-            Some(ContextValue::StyledStr(usage)) => usage.to_string(),
-            _ => String::new(),
-        };
-        // `Usage: redial …`, by whichever name it was called.
-        for word in usage.split_whitespace().skip(2) {
-            let Some(inner) = place.command.find_subcommand(word) else { break };
+        for word in arguments.iter().skip(1).filter_map(|it| it.to_str()) {
+            let inner = place.command.find_subcommand(word).filter(|inner| inner.get_name() != "help");
+            let Some(inner) = inner else { break };
             place = Self { command: inner, path: format!("{} {word}", place.path) };
         }
         place

@@ -32,7 +32,7 @@ use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::{self, TENANT},
+    arguments,
     failure::Failure,
     input::{self, Rereadable},
     interrupt::interrupted,
@@ -102,7 +102,7 @@ struct One {
     #[arg(long, value_name = "ID|URL", conflicts_with = "file", requires = "tenant")]
     to: Option<String>,
     /// The tenant of that message
-    #[arg(long, env = TENANT, value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Option<Tenant>,
     /// Its content: a JSON object or array as it is, anything else as a text
     #[arg(long, requires = "to", conflicts_with = "file", allow_negative_numbers = true)]

@@ -25,7 +25,7 @@ pub(crate) use self::{
 
 use self::delivery::Standing;
 use crate::{
-    arguments::{self, TENANT},
+    arguments,
     failure::Failure,
     stack::{Target, TargetArgs},
     tail::init_errors,
@@ -100,7 +100,7 @@ pub(crate) struct Status {
     )]
     id: Option<DeliveryId>,
     /// The delivery's tenant; _unknown for a body whose tenant could not be parsed
-    #[arg(long, env = TENANT, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
     tenant: Option<String>,
     /// Print one line of JSON
     #[arg(long)]

@@ -6,7 +6,7 @@ use crate::arguments;
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The tenant that it belongs to
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     pub(super) tenant: Tenant,
     /// Its id within the tenant: 1 to 64 letters, digits, _ and -
     #[arg(long, value_parser = arguments::subscription)]

@@ -122,6 +122,7 @@ const WITHOUT_A_STACK: &str = "
     status: d1 --tenant acme --region eu-central-1
     simulate: --policys web-push => --policys: `redial simulate` has no such option (did you mean --policy?)
     simulate: web-push => web-push: `redial simulate` takes no further argument
+    help nosuch: => nosuch: `redial` has no such command
     simulat: => simulat: `redial` has no such command (did you mean simulate?)
     policy: shwo => shwo: `redial policy` has no such command (did you mean show?)
     simulate: --messages => --messages: expected a value, <N>, found nothing

@@ -67,7 +67,7 @@ pub(crate) struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The tenant that they belong to
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     /// Only validate the lines, and store nothing
     #[arg(long)]
