@@ -29,6 +29,16 @@ macro_rules! subcommands {
 
 const AN_ID: &str = "1 to 64 letters, digits, _ and -";
 
+/// What was found in place of a name or a hash. An endpoint, which is a capability, is not repeated, not even without its scheme.
+pub(crate) fn found(text: &str) -> String {
+    match text {
+        "" => "nothing".to_owned(),
+        url if url.contains("://") => "a URL".to_owned(),
+        path if path.contains('/') => "something else".to_owned(),
+        name => format!("`{name}`"),
+    }
+}
+
 /// The variable of the tenant that commands work for, unless an option names another.
 pub(crate) const TENANT: &str = "REDIAL_TENANT";
 
@@ -95,6 +105,18 @@ pub(crate) fn topic(text: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_found_is_quoted_unless_it_may_be_an_endpoint() {
+        for (text, words) in [
+            ("Acme", "`Acme`"),
+            ("", "nothing"),
+            ("https://push.example/s3cret", "a URL"),
+            ("push.example/s3cret", "something else"),
+        ] {
+            assert_eq!(found(text), words);
+        }
+    }
 
     #[test]
     fn an_id_that_begins_with_a_hyphen_is_printed_after_the_options() {

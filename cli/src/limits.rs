@@ -100,9 +100,10 @@ impl Whose {
     fn limited(&self) -> Result<Limited, Failure> {
         match self.of {
             Of::Origin => origin::parse("NAME", &self.name).map(Limited::Origin),
-            Of::Tenant => arguments::tenant(&self.name)
-                .map(Limited::Tenant)
-                .map_err(|expected| Failure::input(format!("NAME: expected a tenant: {expected}"))),
+            Of::Tenant => arguments::tenant(&self.name).map(Limited::Tenant).map_err(|expected| {
+                let found = arguments::found(&self.name);
+                Failure::input(format!("NAME: expected a tenant: {expected}, found {found}"))
+            }),
         }
     }
 }

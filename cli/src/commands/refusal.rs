@@ -152,8 +152,8 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// As far as the usage that belongs to the error names subcommands.
-    fn of(error: &Error, root: &'a Command) -> Self {
+    /// As far as the first arguments are subcommands: no option stands before one.
+    fn of(root: &'a Command, arguments: &[OsString]) -> Self {
         let mut place = Self { command: root, path: root.get_name().to_owned() };
         for word in arguments.iter().skip(1).filter_map(|it| it.to_str()) {
             let inner = place.command.find_subcommand(word).filter(|inner| inner.get_name() != "help");
@@ -203,6 +203,11 @@ fn in_words(error: &str) -> String {
             format!("a whole number from {least} to {}", most.trim_start_matches('='))
         };
     }
+    // What says first what was found.
+    if let Some((_, expected)) = error.split_once(": expected ").filter(|(found, _)| found.starts_with("it "))
+    {
+        return expected.to_owned();
+    }
     match error {
         "invalid digit found in string"
         | "number too large to fit in target type"
@@ -225,6 +230,7 @@ mod tests {
             ("99 is not in 1..=64", "a whole number from 1 to 64"),
             ("invalid digit found in string", "a whole number"),
             ("expected all or none", "all or none"),
+            ("it starts at 10 s and ends at 5 s: expected START before END", "START before END"),
             ("a time that is not in the future", "a time that is not in the future"),
             ("1 to 64 letters", "1 to 64 letters"),
         ] {

@@ -30,7 +30,9 @@ const ON_A_STACK: &str = "
     limits: | set origin https://push.example | set origin https://push.example 0/s
     limits: set origin https://push.example 50/d | set origin acme 50/s
     limits: set origin https://s3cret@push.example 50/s
-    limits: set tenant https://push.example 50/s => NAME: expected a tenant: 1 to 63
+    limits: set tenant https://push.example/s3cret 50/s => found a URL
+    limits: set tenant Acme 50/s => NAME: expected a tenant: 1 to 63 lower-case letters, digits, _ and -, the first a letter or a digit, found `Acme`
+    limits: set-quota acme parked -5 => LIMIT: expected a whole number from 0
     limits: set endpoint https://push.example 50/s | unset tenant
     limits: quotas | quotas Acme | set-quota acme parked | set-quota acme parked 1.5 | unset-quota acme
     limits: set-quota acme parked many => expected a whole number from 0 to 999999999999, or `off`
@@ -55,7 +57,8 @@ const ON_A_STACK: &str = "
     status: --state failed --tenant acme --watch 5 => cannot be combined with
     status: --state failed --tenant acme --all => cannot be combined with
     status: --state retrying --tenant acme --limit 0 | --state retrying --tenant _unknown
-    status: --summary --since 5s | --summary --since 16d => --since: expected a time from 1m to 15d ago
+    status: --summary --since 5s => --since: expected a time from 1m to 15d ago
+    status: --summary --since 16d => and for 15 days, found `16d`
     status: --summary --wait 5 | --summary --watch 0 | d1 --tenant acme --watch 5 | d1 --tenant acme --all
     subscriptions: list --failing | list --failing --tenant Acme | list --tenant acme --state off
     subscriptions: list --tag news | list --failing --tenant acme --tag news | list --after acme | list --all --limit 5
@@ -99,7 +102,13 @@ const ON_A_STACK: &str = "
 const WITHOUT_A_STACK: &str = "
     cost: --dead-letter-rate -1
     cost: --dead-letter-rate 101 => --dead-letter-rate: expected a number from 0 to 100: 0.05 is one in twenty messages, found `101`
+    cost: --messages -1 => --messages: expected a whole number, found `-1`
     cost: --messages 1000000000001 | --subscriptions many => expected a whole number
+    send: --tenant acme --to bad!id --payload hi => --to: expected the id of a subscription (1 to 64 letters, digits, _ and -) or an https URL, found `bad!id`
+    send: --tenant acme --to ftp://s3cret.example/ --payload hi => or an https URL, found a URL
+    send: --tenant acme --to s3cret.example/hooks --payload hi => or an https URL, found something else
+    send: --tenant acme --to http://a.example/s3cret --payload hi => error: --to: expected
+    send: --tenant acme --to s1 --payload hi --between 25:00-26:00 => error: --between: expected
     send: - --id x => FILE: cannot be combined with --id
     send: - --payload s3cret => FILE: cannot be combined with --payload
     send: - --tag order => FILE: cannot be combined with --tag
@@ -140,7 +149,7 @@ const WITHOUT_A_STACK: &str = "
     status: d1 --tenant acme --wait 31536001 => --wait: expected a whole number
     simulate: --rate fast | --rate 0/s | --capacity 1.5/s => 2000/s, 120/min
     simulate: --outage 5 => 1m..2m30s
-    simulate: --outage 35..5 => START before END
+    simulate: --outage 35..5 => --outage: expected START before END, found `35..5`
     simulate: --policy web_push => no policy is named web_push (did you mean web-push?): expected one of
     simulate: --policy ./nowhere.json => ./nowhere.json cannot be read
     simulate: --jitter some => additive=FRACTION
@@ -249,6 +258,15 @@ fn an_id_that_begins_with_a_hyphen_is_taken_after_two_hyphens() {
         let said = run(command.args(["--", "-AbC"]), "").refused_with(1);
         assert!(said.contains("no local stack is up"), "{said}");
     }
+}
+
+#[test]
+fn an_invalid_file_is_named_with_what_it_has() {
+    let said = refused("replica import -", r#"{"url":"https://s3cret.example"}"#);
+    let words = "line 1: expected the header of `redial replica export`, found other JSON";
+    assert_eq!(said, [format!("error: standard input: {words}")]);
+    let said = run(&mut redial("policy explain - --offline"), "{\n\"tenant\":").refused_with(2);
+    assert!(said.contains("found invalid JSON (its line 2, column 9)"), "{said}");
 }
 
 #[test]
