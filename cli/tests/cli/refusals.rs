@@ -91,6 +91,7 @@ const ON_A_STACK: &str = "
     dead-letters: show d1 --tenant acme --body --json => --json
     hash-key: rotate --id a:b => 1 to 32 letters
     hash-key: retire => <ID>
+    hash-key: retire k1 --force => pass --yes to remove the key without confirmation
     hash-key: status --stack a --local b => --local
     tail: --verdict accepted => --verdict: expected sent, sign_again, retry, gone or failed, found `accepted`
     tail: --since=soon | --since=10 | --since=-1m => 90s, 30m, 2h, 7d
