@@ -65,6 +65,7 @@ const ON_A_STACK: &str = "
     subscriptions: enable --tenant acme | enable hooks | delete --tenant acme | delete s1
     subscriptions: delete s1 --tenant acme => --yes
     subscriptions: delete --dry-run --tenant acme --yes => --dry-run: `redial subscriptions delete` has no such option
+    subscriptions: get --tenant acme | delete s1 --id s1 --tenant acme --yes | get s1 --id s2 --tenant acme => ID
     subscriptions: prune | prune --tenant Acme | prune --tenant acme --tag A
     subscriptions: prune --tenant acme => --yes
     tail: --tenant * | --id order-*
@@ -177,6 +178,7 @@ const NO_STACK: &str = "
     tenants: list | set acme --weight 4 | show acme | clear acme
     status: --summary | --summary --since 15d
     subscriptions: list | list --tenant acme --tag news --all --json | delete s1 --tenant acme --yes
+    subscriptions: get s1 --tenant acme | get --id s1 --tenant acme | enable --id s1 --tenant acme | delete --id s1 --tenant acme --yes
     subscriptions: list --failing --tenant acme | enable hooks --tenant acme | prune --tenant acme --yes
     webhooks: rotate-secret --tenant acme --id hooks --grace 31d | secret --tenant acme
 ";
