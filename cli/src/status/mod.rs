@@ -102,7 +102,7 @@ pub(crate) struct Status {
     /// The delivery's tenant; _unknown for a body whose tenant could not be parsed
     #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
     tenant: Option<String>,
-    /// Print one line of JSON
+    /// Print one line of JSON; with --state, one for each delivery
     #[arg(long)]
     json: bool,
     /// Wait until the delivery has ended, at most this long
