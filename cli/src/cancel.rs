@@ -37,10 +37,10 @@ Examples:
   redial cancel order-17 --tenant acme --yes --stack redial")]
 pub(crate) struct Cancel {
     /// The delivery's id
-    #[arg(value_name = "ID", value_parser = arguments::delivery, allow_hyphen_values = true)]
+    #[arg(value_name = "ID", value_parser = arguments::delivery)]
     id: DeliveryId,
     /// The delivery's tenant
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     #[command(flatten)]
     confirm: Confirm,
@@ -82,10 +82,8 @@ fn refusal(key: &DeliveryKey, answer: Cancellation, now: Timestamp) -> Option<St
             "an attempt is being made; try again in a minute".to_owned()
         }
         Cancellation::Ended(State::Expanded) => {
-            format!(
-                "it was handed on to its audience: redial audience cancel {} --tenant {}",
-                key.id, key.tenant
-            )
+            let which = arguments::id_of(&key.id, key.tenant.as_str());
+            format!("it was handed on to its audience: redial audience cancel {which}")
         }
         Cancellation::Ended(state) => format!("it has ended as {state}"),
         Cancellation::OnPage => {

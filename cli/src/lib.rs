@@ -23,6 +23,7 @@ mod console;
 pub mod cost;
 mod dead_letters;
 mod doctor;
+mod endpoint_hash;
 mod failover;
 mod hash_key;
 mod interrupt;

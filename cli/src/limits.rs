@@ -37,7 +37,8 @@ Examples:
 #[command(after_help = "\
 Examples:
   redial limits list
-  redial limits list --json | jq -r '.limits[] | select(.of == \"tenant\") | .name'")]
+  redial limits list --json \\
+    | jq -r '.limits[] | select(.of == \"tenant\") | .name'")]
 pub(crate) struct List {
     #[command(flatten)]
     on: OnStack,
@@ -99,9 +100,10 @@ impl Whose {
     fn limited(&self) -> Result<Limited, Failure> {
         match self.of {
             Of::Origin => origin::parse("NAME", &self.name).map(Limited::Origin),
-            Of::Tenant => arguments::tenant(&self.name)
-                .map(Limited::Tenant)
-                .map_err(|expected| Failure::input(format!("NAME: expected a tenant: {expected}"))),
+            Of::Tenant => arguments::tenant(&self.name).map(Limited::Tenant).map_err(|expected| {
+                let found = arguments::found(&self.name);
+                Failure::input(format!("NAME: expected a tenant: {expected}, found {found}"))
+            }),
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Set {
     #[command(flatten)]
     whose: Whose,
     /// The most there may be: a whole number, or `off` for any number
-    #[arg(value_name = "LIMIT", value_parser = Limit::parse)]
+    #[arg(value_name = "LIMIT", allow_negative_numbers = true, value_parser = Limit::parse)]
     limit: Limit,
     #[command(flatten)]
     on: OnStack,

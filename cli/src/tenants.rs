@@ -74,7 +74,8 @@ pub(crate) struct Show {
 #[command(after_help = "\
 Examples:
   redial tenants list
-  redial tenants list --json | jq -r '.tenants[] | select(.weight > 1) | .tenant'")]
+  redial tenants list --json \\
+    | jq -r '.tenants[] | select(.weight > 1) | .tenant'")]
 pub(crate) struct List {
     #[command(flatten)]
     on: OnStack,

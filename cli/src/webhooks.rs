@@ -35,7 +35,8 @@ Examples:
 #[command(after_help = "\
 Examples:
   redial webhooks rotate-secret --tenant acme --id hooks
-  redial webhooks rotate-secret --tenant acme --id hooks --grace 7d --json | jq -r .secret")]
+  redial webhooks rotate-secret --tenant acme --id hooks --grace 7d --json \\
+    | jq -r .secret")]
 pub(crate) struct RotateSecret {
     #[command(flatten)]
     which: Which,
@@ -57,7 +58,7 @@ Examples:
   redial webhooks secret --tenant acme --json | jq -r '.secrets[0]'")]
 pub(crate) struct Secret {
     /// The tenant
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     #[command(flatten)]
     on: OnStack,

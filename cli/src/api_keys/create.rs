@@ -29,12 +29,14 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  redial api-keys create --tenant acme --scope send,read --label shop --expires-in 90d
+  redial api-keys create --tenant acme --scope send,read --label shop \\
+    --expires-in 90d
   redial api-keys create --tenant acme --scope subscribe --json | jq -r .key
-  redial api-keys create --tenant acme --scope send --iam-arn arn:aws:iam::111122223333:role/Shop")]
+  redial api-keys create --tenant acme --scope send \\
+    --iam-arn arn:aws:iam::111122223333:role/Shop")]
 pub(crate) struct Create {
     /// The tenant that the key belongs to
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     /// send, subscribe, read, or several of them separated by commas
     #[arg(long, required = true, value_name = "SCOPES", value_delimiter = ',', value_parser = scope)]

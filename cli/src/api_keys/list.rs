@@ -23,7 +23,8 @@ use crate::{
 #[command(after_help = "\
 Examples:
   redial api-keys list
-  redial api-keys list --tenant acme --json | jq -r '.keys[] | select(.state == \"active\") | .id'")]
+  redial api-keys list --tenant acme --json \\
+    | jq -r '.keys[] | select(.state == \"active\") | .id'")]
 pub(crate) struct List {
     /// Only the keys of this tenant
     #[arg(long, value_parser = arguments::tenant)]

@@ -13,8 +13,10 @@ subcommands! {
     /// Instead of a key, an AWS role or user can be granted the right to call with its own credentials.
     #[command(after_help = "\
 Examples:
-  redial api-keys create --tenant acme --scope send,read --label shop --expires-in 90d
-  redial api-keys create --tenant acme --scope send --iam-arn arn:aws:iam::111122223333:role/Shop
+  redial api-keys create --tenant acme --scope send,read --label shop \\
+    --expires-in 90d
+  redial api-keys create --tenant acme --scope send \\
+    --iam-arn arn:aws:iam::111122223333:role/Shop
   redial api-keys list --tenant acme
   redial api-keys revoke 4Xb0m2Qp9Lk7")]
     ApiKeys { Create(create::Create), List(list::List), Revoke(revoke::Revoke) }

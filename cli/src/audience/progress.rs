@@ -19,7 +19,7 @@ pub(super) struct Which {
     #[arg(value_name = "ID", value_parser = arguments::delivery)]
     pub(super) id: DeliveryId,
     /// The tenant that sent it
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     pub(super) tenant: Tenant,
 }
 
@@ -30,9 +30,9 @@ impl Which {
 
     pub(super) fn unknown(&self) -> Failure {
         let Self { id, tenant } = self;
+        let which = arguments::id_of(id, tenant.as_str());
         Failure::reported(&format!(
-            "no message {id} of {tenant} to an audience was found: `redial status {id} --tenant {tenant}` shows whether it still \
-             waits"
+            "no message {id} of {tenant} to an audience was found: `redial status {which}` shows whether it still waits"
         ))
     }
 }

@@ -17,7 +17,8 @@ use crate::{arguments, failure::Failure, stack::OnStack};
 #[command(after_help = "\
 Examples:
   redial audience recipient autumn-2026 s-4711 --tenant acme
-  redial audience recipient autumn-2026 s-4711 --tenant acme --json | jq -r .state")]
+  redial audience recipient autumn-2026 s-4711 --tenant acme --json \\
+    | jq -r .state")]
 pub(crate) struct Recipient {
     #[command(flatten)]
     which: Which,
@@ -63,7 +64,8 @@ impl Recipient {
                 for event in AckEvent::ALL {
                     lines.extend(time(event).map(|at| format!("{:<10}{at}", event.label())));
                 }
-                lines.push(format!("see       redial status {} --tenant {}", delivery.id, delivery.tenant));
+                let which = arguments::id_of(&delivery.id, delivery.tenant.as_str());
+                lines.push(format!("see       redial status {which}"));
                 lines
             },
         )

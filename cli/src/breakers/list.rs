@@ -32,7 +32,8 @@ use crate::{
 Examples:
   redial breakers list
   redial breakers list --all --stack redial
-  redial breakers list --json | jq -r '.origins[] | select(.phase == \"open\") | .origin'")]
+  redial breakers list --json \\
+    | jq -r '.origins[] | select(.phase == \"open\") | .origin'")]
 pub(crate) struct List {
     /// Every origin with data from the last seven days
     #[arg(long)]

@@ -41,7 +41,8 @@ const TRIES: usize = 8;
 Examples:
   redial breakers open https://fcm.googleapis.com
   redial breakers open https://partner.example:8443 --for 2h --json
-  redial breakers open https://partner.example --tenant acme --endpoint 0a3fc1d2 --for 2h")]
+  redial breakers open https://partner.example --tenant acme \\
+    --endpoint 0a3fc1d2 --for 2h")]
 pub(crate) struct Open {
     /// Duration, from 1s to 24h: 90s, 30m, 2h
     #[arg(long = "for", value_name = "TIME", default_value = "10m", value_parser = lasting)]
@@ -62,7 +63,8 @@ pub(crate) struct Open {
 Examples:
   redial breakers close https://fcm.googleapis.com
   redial breakers close https://fcm.googleapis.com --now
-  redial breakers close https://partner.example --tenant acme --endpoint 0a3fc1d2")]
+  redial breakers close https://partner.example --tenant acme \\
+    --endpoint 0a3fc1d2")]
 pub(crate) struct Close {
     /// Lift its pace as well: everything that comes is sent at once
     #[arg(long)]

@@ -4,10 +4,10 @@
 
 mod refusal;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{env, ffi::OsString, process::ExitCode};
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, builder::Resettable};
 use clap_complete::Shell;
 use redial_core::message::SCHEMA;
 use redial_engine::http_api;
@@ -125,7 +125,7 @@ impl Cli {
         if arguments.iter().any(|argument| argument == "--json") {
             tone::never();
         }
-        let mut command = Self::command();
+        let mut command = prepared(Self::command());
         let read = command.try_get_matches_from_mut(&arguments);
         read.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| {
             if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -173,6 +173,18 @@ impl Cli {
         };
         done.map_or_else(|failure| aws_error::in_words(failure).report(), |()| ExitCode::SUCCESS)
     }
+}
+
+/// With what clap has no setting for: an empty variable counts as unset, and a negative number after an option is its value, so that an
+/// error about it names the option.
+fn prepared(command: clap::Command) -> clap::Command {
+    let prepare = |argument: Arg| {
+        let is_empty = argument.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
+        let argument = if is_empty { argument.env(Resettable::Reset) } else { argument };
+        let takes_value = argument.get_action().takes_values() && !argument.is_positional();
+        if takes_value { argument.allow_negative_numbers(true) } else { argument }
+    };
+    command.mut_args(prepare).mut_subcommands(prepared)
 }
 
 fn completions(shell: Shell) -> Vec<u8> {

@@ -17,7 +17,7 @@ const SHOWN: usize = 60;
 
 /// The errors of a refusal of these arguments, a line each.
 pub(super) fn failure(error: &Error, command: &Command, arguments: &[OsString]) -> Failure {
-    let refused = Refused { error, command: Place::of(error, command), arguments };
+    let refused = Refused { error, command: Place::of(command, arguments), arguments };
     Failure::Input(refused.lines())
 }
 
@@ -35,7 +35,8 @@ impl Refused<'_> {
         match self.error.kind() {
             ErrorKind::UnknownArgument if argument.starts_with('-') => {
                 let meant = self.meant(&[ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]);
-                vec![format!("{argument}: `{path}` has no such option{meant}; {help} lists them")]
+                let operand = self.operand_like(&argument);
+                vec![format!("{argument}: `{path}` has no such option{meant}; {help} lists them{operand}")]
             }
             ErrorKind::UnknownArgument | ErrorKind::TooManyValues => {
                 let meant = self.meant(&[ContextKind::SuggestedSubcommand]);
@@ -102,6 +103,13 @@ impl Refused<'_> {
         env::var_os(variable).and_then(|_| Some(variable.to_str()?.to_owned()))
     }
 
+    /// How a value is given that looks like a short option, where the command takes one.
+    fn operand_like(&self, option: &str) -> String {
+        let operand = self.command.command.get_positionals().next().filter(|_| !option.starts_with("--"));
+        let name = operand.and_then(|it| it.get_value_names()?.first());
+        name.map_or_else(String::new, |name| format!("; put {name} after -- if it begins with -"))
+    }
+
     /// What would do.
     fn expected(&self) -> String {
         let values = self.texts(ContextKind::ValidValue);
@@ -144,16 +152,12 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// As far as the usage that belongs to the error names subcommands.
-    fn of(error: &Error, root: &'a Command) -> Self {
+    /// As far as the first arguments are subcommands: no option stands before one.
+    fn of(root: &'a Command, arguments: &[OsString]) -> Self {
         let mut place = Self { command: root, path: root.get_name().to_owned() };
-        let usage = match error.get(ContextKind::Usage) {
-            Some(ContextValue::StyledStr(usage)) => usage.to_string(),
-            _ => String::new(),
-        };
-        // `Usage: redial …`, by whichever name it was called.
-        for word in usage.split_whitespace().skip(2) {
-            let Some(inner) = place.command.find_subcommand(word) else { break };
+        for word in arguments.iter().skip(1).filter_map(|it| it.to_str()) {
+            let inner = place.command.find_subcommand(word).filter(|inner| inner.get_name() != "help");
+            let Some(inner) = inner else { break };
             place = Self { command: inner, path: format!("{} {word}", place.path) };
         }
         place
@@ -191,14 +195,18 @@ fn list(all: &[&str], last: &str) -> String {
 
 /// What a parser expects, without the word; Rust's and clap's own parsers say what is wrong instead.
 fn in_words(error: &str) -> String {
-    if let Some((_, range)) = error.split_once(" is not in ") {
-        return match range.split_once("..") {
-            Some((least, most)) if most.is_empty() || UNBOUNDED.contains(&most) => {
-                format!("a whole number of at least {least}")
-            }
-            Some((least, most)) => format!("a whole number from {least} to {}", most.trim_start_matches('=')),
-            None => range.to_owned(),
+    let range = error.split_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
+    if let Some((least, most)) = range {
+        return if most.is_empty() || UNBOUNDED.contains(&most) {
+            format!("a whole number of at least {least}")
+        } else {
+            format!("a whole number from {least} to {}", most.trim_start_matches('='))
         };
+    }
+    // What says first what was found.
+    if let Some((_, expected)) = error.split_once(": expected ").filter(|(found, _)| found.starts_with("it "))
+    {
+        return expected.to_owned();
     }
     match error {
         "invalid digit found in string"
@@ -222,6 +230,8 @@ mod tests {
             ("99 is not in 1..=64", "a whole number from 1 to 64"),
             ("invalid digit found in string", "a whole number"),
             ("expected all or none", "all or none"),
+            ("it starts at 10 s and ends at 5 s: expected START before END", "START before END"),
+            ("a time that is not in the future", "a time that is not in the future"),
             ("1 to 64 letters", "1 to 64 letters"),
         ] {
             assert_eq!(in_words(error), words);

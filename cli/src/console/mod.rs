@@ -45,7 +45,8 @@ Examples:
   redial console --stack redial --region eu-central-1
   redial console --port 8741
 
-Exit status: 0 when interrupted, 1 if the stack cannot be found or the page cannot be served.")]
+Exit status: 0 when interrupted, 1 if the stack cannot be found or the page
+cannot be served.")]
 pub(crate) struct Console {
     /// The page's port on this machine [default: a free one]
     #[arg(long, value_name = "PORT")]

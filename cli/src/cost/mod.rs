@@ -39,12 +39,15 @@ pub(crate) fn of_single_messages(messages: u64) -> f64 {
 #[command(after_help = "\
 Examples:
   redial cost --messages 1000000 --retry-rate 0.05 --long-wait-rate 0.01
-  redial cost --messages 30000000 --batch 4 --payload-bytes 1500 --dead-letter-rate 0.002
-  redial cost --messages 100000 --api-share 1 --ack-rate 0.3 --audiences 20 --recipients 50000
+  redial cost --messages 30000000 --batch 4 --payload-bytes 1500 \\
+    --dead-letter-rate 0.002
+  redial cost --messages 100000 --api-share 1 --ack-rate 0.3 --audiences 20 \\
+    --recipients 50000
   redial cost --messages 0 --alarms full
   redial cost --prices frankfurt.json --json | jq .traffic_usd
 
-A file of prices has those that differ: {\"region\": \"eu-central-1\", \"as_of\": \"2026-11\", \"logs_gb\": 0.63}")]
+A file of prices has those that differ:
+  {\"region\": \"eu-central-1\", \"as_of\": \"2026-11\", \"logs_gb\": 0.63}")]
 pub(crate) struct Cost {
     #[command(flatten)]
     traffic: Traffic,

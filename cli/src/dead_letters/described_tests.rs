@@ -19,6 +19,7 @@ pub(super) fn described() -> Described {
         tags: Some("eu order".to_owned()),
         status: Some(503),
         attempts: 6,
+        endpoint_hash: Some(format!("hmac:k1:{:0<64}", "0a3fc1d2")),
         ..failed
     };
     Described { reference, replayed_at: None, kept_until: None }

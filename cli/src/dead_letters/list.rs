@@ -30,7 +30,8 @@ Examples:
   redial dead-letters list
   redial dead-letters list --tenant acme --reason retries_exhausted --since 2h
   redial dead-letters list --tenant acme --tag order --tag region:eu
-  redial dead-letters list --since 7d --limit 10000 --json | jq -r .endpoint_hash | sort | uniq -c")]
+  redial dead-letters list --since 7d --limit 10000 --json \\
+    | jq -r .endpoint_hash | sort | uniq -c")]
 pub(crate) struct List {
     #[command(flatten)]
     which: Which,

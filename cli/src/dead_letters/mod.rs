@@ -21,7 +21,8 @@ subcommands! {
 Examples:
   redial dead-letters list --since 2h
   redial dead-letters show order-17 --tenant acme
-  redial dead-letters replay --tenant acme --reason retries_exhausted --dry-run
+  redial dead-letters replay --tenant acme --reason retries_exhausted \\
+    --dry-run
   redial dead-letters purge --tenant acme --reason malformed")]
     DeadLetters {
         List(list::List),

@@ -27,7 +27,8 @@ const BATCH: usize = 25;
 #[command(after_help = "\
 Examples:
   redial dead-letters purge --tenant acme --reason malformed
-  redial dead-letters purge --since 7d --until 1d --reason payload_too_large --yes")]
+  redial dead-letters purge --since 7d --until 1d --reason payload_too_large \\
+    --yes")]
 pub(crate) struct Purge {
     #[command(flatten)]
     which: Which,

@@ -28,7 +28,7 @@ pub(crate) struct Show {
     #[arg(value_name = "ID", value_parser = arguments::delivery)]
     id: DeliveryId,
     /// The tenant; _unknown if it could not be read
-    #[arg(long, value_parser = arguments::tenant_or_unknown)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant_or_unknown)]
     tenant: String,
     /// Only the dead letter of this name: lineage-0, malformed, …
     #[arg(long, value_name = "NAME")]

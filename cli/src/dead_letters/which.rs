@@ -12,7 +12,7 @@ use redial_core::{
     tag::MessageTag, time::Timestamp,
 };
 
-use crate::{arguments, failure::Failure, when::When};
+use crate::{arguments, endpoint_hash, failure::Failure, when::When};
 
 /// How far back a command looks by default: most policies keep descriptions for this time.
 const DEFAULT_SINCE: Duration = Duration::from_secs(14 * 86_400);
@@ -41,9 +41,9 @@ pub(super) struct Which {
     /// That failed before [default: now]
     #[arg(long, value_name = "AGO|TIME", value_parser = When::parse)]
     until: Option<When>,
-    /// To this endpoint, as logs and descriptions name it
-    #[arg(long, value_name = "HASH", value_parser = endpoint_hash)]
-    endpoint_hash: Option<EndpointHash>,
+    /// To this endpoint: its hash, or the first eight digits, as `tail` and `breakers list` show them
+    #[arg(long, alias = "endpoint", value_name = "HASH")]
+    endpoint_hash: Option<String>,
     /// Of this delivery
     #[arg(long, value_parser = arguments::delivery)]
     pub(super) id: Option<DeliveryId>,
@@ -63,12 +63,13 @@ impl Filter {
     pub(super) fn matches(&self, described: &Described) -> bool {
         let Reference { tenant, reason, channel, id, endpoint_hash, at, .. } = &described.reference;
         let is = |wanted: Option<&str>, value: &str| wanted.is_none_or(|wanted| wanted == value);
-        let hash = endpoint_hash.as_deref().unwrap_or_default();
+        let hash = endpoint_hash.as_deref().and_then(EndpointHash::parse);
+        let has = |wanted: &str| hash.as_ref().is_some_and(|hash| endpoint_hash::names(wanted, hash));
         is(self.which.tenant.as_deref(), tenant)
             && is(self.which.reason.map(Reason::label), reason)
             && is(self.which.channel.map(Channel::label), channel)
             && is(self.which.id.as_ref().map(DeliveryId::as_str), id)
-            && is(self.which.endpoint_hash.as_ref().map(EndpointHash::as_str), hash)
+            && self.which.endpoint_hash.as_deref().is_none_or(has)
             && self.which.tag.iter().all(|tag| described.reference.tags().any(|one| one == tag.as_str()))
             && (self.since..self.until).contains(&Timestamp::from_ms(*at))
     }
@@ -82,6 +83,9 @@ impl Filter {
 impl Which {
     /// Resolves times at `now`; `latest` is the default of --until.
     pub(super) fn filter(&self, now: Timestamp, latest: Timestamp) -> Result<Filter, Failure> {
+        if let Some(text) = &self.endpoint_hash {
+            endpoint_hash::parse("--endpoint-hash", text)?;
+        }
         let since = self.since.as_ref().map_or(now.minus(DEFAULT_SINCE), |since| since.resolve(now));
         let until = self.until.as_ref().map_or(latest, |until| until.resolve(now));
         if until <= since {
@@ -108,7 +112,7 @@ impl Which {
             option("channel", self.channel.map(|it| it.label().to_owned())),
             option("since", self.since.as_ref().map(When::text)),
             option("until", self.until.as_ref().map(When::text)),
-            option("endpoint-hash", self.endpoint_hash.as_ref().map(|it| it.as_str().to_owned())),
+            option("endpoint-hash", self.endpoint_hash.clone()),
             option("id", self.id.as_ref().map(|it| it.as_str().to_owned())),
         ]
         .into_iter()
@@ -138,10 +142,6 @@ fn reasons() -> impl clap::builder::TypedValueParser<Value = Reason> {
 fn channels() -> impl clap::builder::TypedValueParser<Value = Channel> {
     let labels = PossibleValuesParser::new([Channel::WebPush, Channel::Webhook].map(Channel::label));
     labels.try_map(|label| Channel::from_label(&label).ok_or("a channel"))
-}
-
-fn endpoint_hash(text: &str) -> Result<EndpointHash, &'static str> {
-    EndpointHash::parse(text).ok_or("an endpoint's hash, as `redial dead-letters show` prints it")
 }
 
 #[cfg(test)]
@@ -208,6 +208,9 @@ mod tests {
             ("--tenant bolt --reason retries_exhausted", "1970-01-01T00:16:41Z", false),
             ("--tenant acme --reason poison", "1970-01-01T00:16:41Z", false),
             ("--channel webhook", "1970-01-01T00:16:41Z", false),
+            ("--endpoint-hash 0a3fc1d2", "1970-01-01T00:16:41Z", true),
+            ("--endpoint 0a3fc1d2", "1970-01-01T00:16:41Z", true),
+            ("--endpoint-hash 0a3fc1d3", "1970-01-01T00:16:41Z", false),
             ("--id d2", "1970-01-01T00:16:41Z", false),
             ("--since 1s", "1970-01-01T00:16:42Z", false),
             ("", "1970-01-01T00:16:40Z", false),

@@ -50,9 +50,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  redial failover --from redial --from-region eu-central-1 --to redial --to-region eu-west-1 --dry-run
-  redial failover --from redial --from-region eu-central-1 --to redial --to-region eu-west-1
-  redial failover --from redial --from-region eu-central-1 --to redial --to-region eu-west-1 --source-unreachable --yes
+  redial failover --from redial --from-region eu-central-1 \\
+    --to redial --to-region eu-west-1 --dry-run
+  redial failover --from redial --from-region eu-central-1 \\
+    --to redial --to-region eu-west-1
+  redial failover --from redial --from-region eu-central-1 \\
+    --to redial --to-region eu-west-1 --source-unreachable --yes
   redial failover --from local:a --to local:b --yes --json")]
 pub(crate) struct Failover {
     /// Only check, and show what would be done

@@ -9,18 +9,21 @@ use super::{
     secret::HashSecret,
     status::{id, keys_json},
 };
-use crate::{failure::Failure, stack::OnStack};
+use crate::{confirm::Confirm, failure::Failure, stack::OnStack};
 
 /// Removes a former key of endpoints' hashes
 ///
 /// For 15 days after its last use, dead letters and candidates for removal may still be compared with hashes of this key. After that
 /// it is not needed. With --force it is removed at once, as it should be if it has leaked; a 404 or 410 from before the
 /// rotation that is still pending is then not acted on, until the push service answers so again. The current key always stays.
+///
+/// The command asks for confirmation. Any answer but yes removes nothing, with exit status 1. Without a terminal it requires --yes, else the
+/// exit status is 2. Exit status 1: there is no such key, or it stays.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial hash-key retire k1
-  redial hash-key retire k1 --force --json")]
+  redial hash-key retire k1 --force --yes --json")]
 pub(crate) struct Retire {
     /// The id of the key
     #[arg(value_name = "ID", value_parser = id)]
@@ -29,20 +32,28 @@ pub(crate) struct Retire {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
     on: OnStack,
 }
 
 impl Retire {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        self.confirm.is_possible("remove the key")?;
         let target = self.on.target().await?;
         let secret = HashSecret::of(&target).await?;
         let document = secret.document().await?;
-        let Some((_, role)) = document.roles().into_iter().find(|(known, _)| *known == self.id) else {
-            return Err(Failure::input(format!("{}: no key has that id", self.id)));
+        let roles = document.roles();
+        let Some((_, role)) = roles.iter().find(|(known, _)| *known == self.id) else {
+            let ids: Vec<&str> = roles.iter().map(|(id, _)| *id).collect();
+            let words = format!("{}: no key has that id; there are {}", self.id, ids.join(", "));
+            return Err(Failure::Failed(words.into()));
         };
-        if let Some(why) = needed(role, self.force, System.now()) {
+        if let Some(why) = needed(*role, self.force, System.now()) {
             return Err(Failure::Failed(format!("{} stays: {why}", self.id).into()));
         }
+        let question = format!("Remove the key {} of endpoints' hashes from {}?", self.id, target.name);
+        self.confirm.ask(&question, "nothing was changed")?;
         let document = secret.forget(&self.id).await?;
         let json = || json!({"retired": self.id, "keys": keys_json(&document)});
         self.on

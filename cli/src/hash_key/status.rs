@@ -21,7 +21,8 @@ use crate::{
 #[command(after_help = "\
 Examples:
   redial hash-key status
-  redial hash-key status --json | jq -r '.keys[] | select(.role == \"current\") | .id'")]
+  redial hash-key status --json \\
+    | jq -r '.keys[] | select(.role == \"current\") | .id'")]
 pub(crate) struct Status {
     #[command(flatten)]
     on: OnStack,

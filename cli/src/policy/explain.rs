@@ -20,7 +20,7 @@ use crate::{
     failure::Failure,
     input,
     line::Line,
-    send::documents::MAX_MESSAGE_BYTES,
+    send::{documents::MAX_MESSAGE_BYTES, outgoing::place},
     stack::{OnStack, Target},
 };
 
@@ -115,7 +115,10 @@ fn message(text: &str) -> Result<Message, Failure> {
         Ok(Inbound::Release(_) | Inbound::Expand(_) | Inbound::Page(_) | Inbound::Recipient(..)) => {
             Err(Failure::input("expected a message"))
         }
-        Err(refusal) => Err(Failure::Input(refusal.errors.iter().map(ToString::to_string).collect())),
+        Err(refusal) => {
+            let place = place(text);
+            Err(Failure::Input(refusal.errors.iter().map(|error| format!("{error}{place}")).collect()))
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use crate::{failure::Failure, terminal::say};
 #[command(after_help = "\
 Examples:
   redial policy plot web-push -o web-push.svg
-  redial policy plot web-push additive fixed-jitter push-gateway -o compared.svg
+  redial policy plot web-push additive fixed-jitter push-gateway \\
+    -o compared.svg
   redial policy plot ./mine.json wait-factor --ttl 86400 -o day.svg")]
 pub(crate) struct Plot {
     /// Policies by name, or files: paths with a / or ending in .json

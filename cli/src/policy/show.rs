@@ -42,7 +42,7 @@ pub(crate) struct Show {
     #[arg(long, value_parser = arguments::tenant)]
     tenant: Option<Tenant>,
     /// The policy for messages of this event_type
-    #[arg(long, value_name = "EVENT_TYPE", requires = "tenant", value_parser = arguments::topic)]
+    #[arg(long, value_name = "EVENT_TYPE", requires = "tenant", conflicts_with = "name", value_parser = arguments::topic)]
     topic: Option<String>,
     /// The message's TTL in seconds: shows where it ends the retries
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=31_536_000))]

@@ -1,7 +1,9 @@
 //! `redial policy set | unset`: the policies of tenants, which running functions follow within a minute.
 
+use std::path::Path;
+
 use clap::Args;
-use redial_console::policies::{MOST_BYTES, lines_of};
+use redial_console::policies::{MOST_BYTES, lines_of, named_or_file};
 use redial_core::{
     identity::Tenant,
     policy::{catalogue, parse, stored::Slot},
@@ -105,6 +107,9 @@ impl Whose {
 fn checked(given: &str) -> Result<String, Failure> {
     if catalogue::packaged().get(given).is_some() {
         return Ok(Value::from(given).to_string());
+    }
+    if given != input::STDIN && !Path::new(given).exists() {
+        named_or_file(given)?;
     }
     let text = input::read_text(given.as_ref(), MOST_BYTES)?;
     parse::document(&text, given).map_err(|errors| Failure::Input(lines_of(given, &errors)))?;

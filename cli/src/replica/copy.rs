@@ -34,7 +34,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  redial replica copy --from redial --from-region eu-central-1 --to redial --to-region eu-west-1
+  redial replica copy --from redial --from-region eu-central-1 \\
+    --to redial --to-region eu-west-1
   redial replica copy --from local:a --to local:b --json")]
 pub(crate) struct Copy {
     /// The most rows to read a second, minute or hour

@@ -32,7 +32,8 @@ const PAGE: u16 = 500;
 #[command(after_help = "\
 Examples:
   redial replica export redial.ndjson --stack redial
-  redial replica export - --stack redial | gpg --encrypt --recipient ops > redial.ndjson.gpg")]
+  redial replica export - --stack redial \\
+    | gpg --encrypt --recipient ops > redial.ndjson.gpg")]
 pub(crate) struct Export {
     /// File to write, in place of one that is there; - for standard output
     #[arg(value_name = "FILE")]

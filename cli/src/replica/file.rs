@@ -10,6 +10,7 @@ use std::{
 use redial_adapters::vapid::VapidKeys;
 use redial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::{failure::Failure, input::STDIN};
@@ -40,6 +41,16 @@ impl Header {
 
     pub(super) fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok().filter(|header: &Self| header.redial_replica == VERSION)
+    }
+
+    /// What an input begins with that has no header.
+    pub(super) fn instead(first: Option<&str>) -> &'static str {
+        match first.map(serde_json::from_str::<Value>) {
+            None => "nothing",
+            Some(Err(_)) => "no JSON",
+            Some(Ok(value)) if value.get("redial_replica").is_some() => "that of another release",
+            Some(Ok(_)) => "other JSON",
+        }
     }
 
     /// The ids of VAPID keys that this set does not have as the file's stack did.
@@ -103,6 +114,18 @@ mod tests {
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
     use super::*;
+
+    #[test]
+    fn what_is_no_header_is_named_without_its_values() {
+        for (line, found) in [
+            (None, "nothing"),
+            (Some("s3cret"), "no JSON"),
+            (Some(r#"{"redial_replica":99}"#), "that of another release"),
+            (Some(r#"{"endpoint":"s3cret"}"#), "other JSON"),
+        ] {
+            assert_eq!(Header::instead(line), found);
+        }
+    }
 
     #[test]
     fn a_header_reads_back_and_names_the_keys_that_are_missing() {

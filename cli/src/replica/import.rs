@@ -57,9 +57,14 @@ impl Import {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let mut file = input::open(&self.file)?;
         let mut lines = Lines::new(BufReader::new(&mut file), MOST_BYTES);
-        let first = lines.document()?.and_then(|first| first.text.ok());
+        let first = lines.document()?.map(|first| first.text.unwrap_or_default());
         let Some(header) = first.as_deref().and_then(Header::parse) else {
-            return Err(Failure::input("FILE: line 1: expected the header of `redial replica export`"));
+            let is_pipe = self.file.as_os_str() == input::STDIN;
+            let file = if is_pipe { "standard input".into() } else { self.file.to_string_lossy() };
+            let found = Header::instead(first.as_deref());
+            return Err(Failure::input(format!(
+                "{file}: line 1: expected the header of `redial replica export`, found {found}"
+            )));
         };
         let mut items = 0;
         while lines.line()?.is_some() {

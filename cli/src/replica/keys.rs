@@ -30,7 +30,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  redial replica keys --from redial --from-region eu-central-1 --to redial --to-region eu-west-1 --dry-run
+  redial replica keys --from redial --from-region eu-central-1 \\
+    --to redial --to-region eu-west-1 --dry-run
   redial replica keys --from local:a --to local:b --yes")]
 pub(crate) struct Keys {
     /// Only compare the keys

@@ -26,8 +26,10 @@ subcommands! {
     /// one may read both stacks. `redial failover` then changes which of the two sends. infra/docs/two-regions.md has the whole.
     #[command(after_help = "\
 Examples:
-  redial replica keys --from redial --from-region eu-central-1 --to redial --to-region eu-west-1
-  redial replica copy --from redial --from-region eu-central-1 --to redial --to-region eu-west-1
+  redial replica keys --from redial --from-region eu-central-1 \\
+    --to redial --to-region eu-west-1
+  redial replica copy --from redial --from-region eu-central-1 \\
+    --to redial --to-region eu-west-1
   redial replica export redial.ndjson --stack redial
   redial replica import redial.ndjson --stack redial --region eu-west-1")]
     Replica { Keys(keys::Keys), Copy(copy::Copy), Export(export::Export), Import(import::Import) }

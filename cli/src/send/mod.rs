@@ -67,10 +67,14 @@ const MOST_REFUSED_IN_A_ROW: usize = 50;
 #[command(after_help = "\
 Examples:
   redial send --tenant acme --to s1 --payload hello
-  redial send --tenant acme --to https://hooks.example/orders --payload '{\"order\":17}' --id order-17 --tag order
-  redial send --tenant acme --to s1 --payload hello --between 09:00-20:00 --zone Europe/Berlin
-  echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' | redial send -
-  echo '{\"tenant\":\"acme\", \"to\":{\"subscription\":\"s1\"}, \"notification\":{\"title\":\"Sent\", \"navigate\":\"https://shop.example/17\"}}' | redial send -
+  redial send --tenant acme --to https://hooks.example/orders \\
+    --payload '{\"order\":17}' --id order-17 --tag order
+  redial send --tenant acme --to s1 --payload hello --between 09:00-20:00 \\
+    --zone Europe/Berlin
+  echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"payload\":\"hello\"}' \\
+    | redial send -
+  echo '{\"tenant\":\"acme\",\"to\":{\"subscription\":\"s1\"},\"notification\":
+    {\"title\":\"Sent\",\"navigate\":\"https://shop.example/17\"}}' | redial send -
   redial send campaign.ndjson --lane bulk --json > sent.ndjson
   redial send message.json --stack redial --region eu-central-1
 
@@ -98,34 +102,40 @@ struct One {
     #[arg(long, value_name = "ID|URL", conflicts_with = "file", requires = "tenant")]
     to: Option<String>,
     /// The tenant of that message
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Option<Tenant>,
     /// Its content: a JSON object or array as it is, anything else as a text
-    #[arg(long, requires = "to")]
+    #[arg(long, requires = "to", conflicts_with = "file")]
     payload: Option<String>,
     /// Its id, by which it is delivered once
-    #[arg(long, requires = "to", value_parser = arguments::delivery)]
+    #[arg(long, requires = "to", conflicts_with = "file", value_parser = arguments::delivery)]
     id: Option<DeliveryId>,
     /// A tag, by which its delivery is found again; may be repeated
-    #[arg(long, requires = "to", value_parser = arguments::tag)]
+    #[arg(long, requires = "to", conflicts_with = "file", value_parser = arguments::tag)]
     tag: Vec<MessageTag>,
     /// The hours of the day in which it may be delivered, such as 09:00-20:00
-    #[arg(long, value_name = "FROM-TO", requires = "to", value_parser = between)]
+    #[arg(long, value_name = "FROM-TO", requires = "to", conflicts_with = "file", value_parser = between)]
     between: Option<(String, String)>,
     /// Whose clock these hours follow, such as Europe/Berlin [default: the subscription's zone, else the stack's]
-    #[arg(long, value_name = "ZONE", requires = "between", value_parser = arguments::zone)]
+    #[arg(long, value_name = "ZONE", requires = "between", conflicts_with = "file", value_parser = arguments::zone)]
     zone: Option<Zone>,
     /// The trace that it belongs to, as W3C Trace Context writes it: 00-TRACE-SPAN-FLAGS
-    #[arg(long, requires = "to", value_parser = traceparent)]
+    #[arg(long, requires = "to", conflicts_with = "file", value_parser = traceparent)]
     traceparent: Option<String>,
 }
 
 impl One {
-    /// The message as JSON.
-    fn message(&self) -> Option<String> {
+    /// The message as JSON, if its options are given.
+    fn message(&self) -> Result<Option<String>, Failure> {
         let Self { to, tenant, payload, id, tag, between, zone, traceparent } = self;
-        let (to, tenant) = (to.as_deref()?, tenant.as_ref()?);
+        let (Some(to), Some(tenant)) = (to.as_deref(), tenant.as_ref()) else { return Ok(None) };
         let is_url = to.starts_with("https://") || to.starts_with("http://");
+        if let (false, Err(expected)) = (is_url, arguments::subscription(to)) {
+            let found = arguments::found(to);
+            return Err(Failure::input(format!(
+                "--to: expected the id of a subscription ({expected}) or an https URL, found {found}"
+            )));
+        }
         let to = if is_url { json!({"webhook": {"url": to}}) } else { json!({"subscription": to}) };
         let mut message = json!({"tenant": tenant.as_str(), "to": to});
         if let Some(payload) = payload {
@@ -148,7 +158,28 @@ impl One {
         if let Some(traceparent) = traceparent {
             message["traceparent"] = traceparent.as_str().into();
         }
-        Some(message.to_string())
+        Ok(Some(message.to_string()))
+    }
+}
+
+/// The fields that options stand for, a longer name before its beginning.
+const OPTIONS: [(&str, &str); 7] = [
+    ("to.", "--to"),
+    ("payload", "--payload"),
+    ("deliver_between.time_zone", "--zone"),
+    ("deliver_between", "--between"),
+    ("tags", "--tag"),
+    ("traceparent", "--traceparent"),
+    ("id", "--id"),
+];
+
+/// What `check` says of a message that has no line, with the option in place of the field.
+fn by_option(line: &str) -> String {
+    let line = line.strip_prefix("line 1: ").unwrap_or(line);
+    let option = OPTIONS.iter().find(|(field, _)| line.starts_with(field));
+    match option.zip(line.split_once(": ")) {
+        Some(((_, option), (_, words))) => format!("{option}: {words}"),
+        None => line.to_owned(),
     }
 }
 
@@ -178,14 +209,29 @@ struct AllRefused;
 
 impl Send {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let mut input: Box<dyn Rereadable> = match (&self.file, self.one.message()) {
+        if self.file.is_some() && arguments::is_given(self.one.tenant.as_ref().map(Tenant::as_str)) {
+            let why = "--tenant: cannot be combined with FILE, whose messages name their tenants";
+            return Err(Failure::input(why));
+        }
+        let mut input: Box<dyn Rereadable> = match (&self.file, self.one.message()?) {
             (Some(file), _) => input::open(file)?,
             (None, message) => Box::new(Cursor::new(message.unwrap_or_default())),
         };
-        let (messages, warnings) = check(&mut *input)?;
+        let (messages, warnings) = check(&mut *input).map_err(|failure| match failure {
+            Failure::Input(lines) if self.file.is_none() => {
+                let mut lines: Vec<String> = lines.iter().map(|line| by_option(line)).collect();
+                // Of two times that one option has.
+                lines.dedup();
+                Failure::Input(lines)
+            }
+            failure @ (Failure::Input(_) | Failure::Failed(_) | Failure::Reported) => failure,
+        })?;
         let target = self.target.resolve().await?;
         let warnings = warnings::of_stack(warnings, &target).await;
-        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        for warning in warnings {
+            let warning = if self.file.is_none() { by_option(&warning) } else { warning };
+            say(&format!("warning: {warning}"));
+        }
         let url = match self.lane {
             LaneName::Transactional => &target.queues.ingest,
             LaneName::Bulk => &target.queues.bulk,
@@ -209,7 +255,8 @@ impl Send {
             return Err(Failure::reported(&format!("interrupted: {}", unmarked.rerun())));
         }
         if let Some((tenant, id)) = latest.filter(|_| messages == 1 && refused == 0 && !self.json) {
-            say(&format!("what becomes of it: redial status {id} --tenant {tenant}"));
+            let which = arguments::id_of(&id, tenant.as_str());
+            say(&format!("what becomes of it: redial status {which}"));
         }
         if refused == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
@@ -220,7 +267,8 @@ impl Send {
         }
         let Sent { line, tenant, id, message_id, has_own_id: _, error } = message;
         if let Some(words) = error {
-            say(&format!("line {line}: not sent: {words}"));
+            let place = if self.file.is_some() { format!("line {line}: ") } else { String::new() };
+            say(&format!("{place}not sent: {words}"));
         } else if let (Some(id), Some(message_id)) = (id, message_id) {
             print(&format!("{tenant} {id} {message_id}"))?;
         }
@@ -361,7 +409,7 @@ mod tests {
                 zone: id.and_then(|_| Zone::parse("Europe/Berlin")),
                 traceparent: id.map(|_| "00-1".to_owned()),
             };
-            one.message().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
+            one.message().ok().flatten().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
         };
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "hello"});
         assert_eq!(message("s1", Some("hello"), None), Some(expected));

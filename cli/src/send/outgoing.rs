@@ -81,6 +81,12 @@ fn may_not_be_posted_to(endpoint: &Endpoint) -> bool {
     url.port().is_some() || address.is_ok_and(|address| !is_public(address))
 }
 
+/// Where JSON is invalid, without the error's own words, which may quote the input; nothing if it is valid.
+pub(crate) fn place(body: &str) -> String {
+    let error = serde_json::from_str::<IgnoredAny>(body).err();
+    error.map_or_else(String::new, |error| format!(" (its line {}, column {})", error.line(), error.column()))
+}
+
 /// Checks a document that would be sent at `now`; returns a line for each error.
 pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<String>> {
     let Document { line, text } = document;
@@ -107,10 +113,7 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
             Err(vec![at_line("release: expected no such field, found one".to_owned())])
         }
         Err(refusal) => {
-            // Without the JSON error's own words, which may quote the input.
-            let place = serde_json::from_str::<IgnoredAny>(&body).err().map_or(String::new(), |error| {
-                format!(" (its line {}, column {})", error.line(), error.column())
-            });
+            let place = place(&body);
             let hint =
                 |error| meant_by(error).map_or(String::new(), |field| format!("; did you mean {field}?"));
             Err(refusal

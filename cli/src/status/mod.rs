@@ -44,9 +44,6 @@ const USUALLY_LISTED: u64 = 50;
 /// How far back `--state` looks without `--since`.
 pub(crate) const LISTED_SINCE: Duration = Duration::from_secs(86_400);
 
-/// Whose tenant it is, unless an option says so.
-const TENANT: &str = "REDIAL_TENANT";
-
 /// The period of `--watch`.
 const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 
@@ -87,7 +84,8 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 Examples:
   redial status order-17 --tenant acme
   redial status order-17 --tenant acme --wait 60 --json | jq -r .state
-  redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown --stack redial
+  redial status 0f3c9a52-5bb2-4d5c-9a53-1a8a1a0c2c11 --tenant _unknown \\
+    --stack redial
   redial status --state retrying --tenant acme --since 1h
   redial status --state failed --tenant acme --tag order --json | jq -r .id
   redial status --summary --watch 10
@@ -98,32 +96,31 @@ pub(crate) struct Status {
     #[arg(
         value_name = "ID",
         value_parser = arguments::delivery,
-        required_unless_present_any = ["summary", "state"],
-        // An id may begin with a hyphen.
-        allow_hyphen_values = true
+        required_unless_present_any = ["summary", "state"]
     )]
     id: Option<DeliveryId>,
     /// The delivery's tenant; _unknown for a body whose tenant could not be parsed
-    #[arg(long, env = TENANT, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant_or_unknown, required_unless_present = "summary")]
     tenant: Option<String>,
-    /// Print one line of JSON
+    /// Print one line of JSON; with --state, one for each delivery
     #[arg(long)]
     json: bool,
     /// Wait until the delivery has ended, at most this long
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=LONGEST_WAIT))]
     wait: Option<u64>,
     /// List the deliveries in this state instead of one: retrying, parked, deferred, gone, expired, failed, failed_no_retries or cancelled
-    #[arg(long, value_name = "STATE", value_parser = states(), hide_possible_values = true, conflicts_with_all = ["id", "wait"])]
+    #[arg(long, value_name = "STATE", value_parser = states(), hide_possible_values = true,
+          conflicts_with_all = ["id", "wait", "watch", "all"])]
     state: Option<Filter>,
     /// That came to their state at or after: a time ago, 90s, 30m, 2h, 7d; or a point in time, 2026-11-21T10:05:00Z [default: 1d]. With
     /// --summary, from when on to count what was sent and failed [default: 5m]
     #[arg(long, value_name = "AGO|TIME", value_parser = When::parse, conflicts_with_all = ["id", "wait"])]
     since: Option<When>,
     /// Whose messages have this tag; may be repeated, then all of them
-    #[arg(long, value_name = "TAG", requires = "state", value_parser = arguments::tag)]
+    #[arg(long, value_name = "TAG", requires = "state", conflicts_with_all = ["id", "summary"], value_parser = arguments::tag)]
     tag: Vec<MessageTag>,
     /// How many deliveries at most [default: 50]
-    #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u64).range(LISTED))]
+    #[arg(long, value_name = "N", requires = "state", conflicts_with_all = ["id", "summary"], value_parser = clap::value_parser!(u64).range(LISTED))]
     limit: Option<u64>,
     /// Show the whole stack instead of a delivery
     #[arg(long, conflicts_with_all = ["id", "wait", "state"])]
@@ -152,7 +149,7 @@ impl Status {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let Self { id, tenant, json, wait, state, since, tag, limit, summary, watch, all, target } = self;
         // The variable is for all commands, and the summary has no use for it.
-        if summary && tenant.is_some() && tenant != std::env::var(TENANT).ok() {
+        if summary && arguments::is_given(tenant.as_deref()) {
             return Err(Failure::input(
                 "--tenant: the summary is of the whole stack; --state lists a tenant's deliveries",
             ));
@@ -247,7 +244,7 @@ impl Delivery {
                 let Self { tenant, id, .. } = self;
                 return Err(Failure::reported(&format!(
                     "the delivery {tenant}#{id} is unknown:\n  no worker has received it yet, it was never sent, or has expired\n  \
-                     next: `redial status --summary` shows what waits on the queues, and `redial tail --tenant {tenant} --id {id} \
+                     next: `redial status --summary` shows what waits on the queues, and `redial tail --tenant {tenant} --id={id} \
                      --since 2h --no-follow` what was logged of it"
                 )));
             }

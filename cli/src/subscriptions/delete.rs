@@ -2,12 +2,13 @@ use clap::Args;
 use redial_adapters::{subscriptions_dynamo::Deleted, system::System};
 use redial_core::{
     channel::Channel,
-    identity::{SubscriptionId, SubscriptionKey, Tenant},
+    identity::{SubscriptionKey, Tenant},
     time::Timestamp,
 };
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
+use super::which::Id;
 use crate::{arguments, aws_error::AwsError, confirm::Confirm, failure::Failure, stack::OnStack};
 
 /// Deletes a subscription: its endpoint, keys or secrets, tags and consent
@@ -24,9 +25,8 @@ Examples:
   redial subscriptions delete s1 --tenant acme
   redial subscriptions delete hooks --tenant acme --yes --json | jq .deleted")]
 pub(crate) struct Delete {
-    /// Its id within the tenant
-    #[arg(value_name = "ID", value_parser = arguments::subscription, allow_hyphen_values = true)]
-    id: SubscriptionId,
+    #[command(flatten)]
+    id: Id,
     /// The tenant that it belongs to
     #[arg(long, value_parser = arguments::tenant)]
     tenant: Tenant,
@@ -40,7 +40,7 @@ impl Delete {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         self.confirm.is_possible("delete the subscription")?;
         let target = self.on.target().await?;
-        let key = SubscriptionKey { tenant: self.tenant, id: self.id };
+        let key = self.id.of(self.tenant);
         self.confirm.ask(&format!("Delete {key} from {}?", target.name), "nothing was deleted")?;
         let deleted = target.subscriptions_without_secrets().delete(&key, System.now()).await;
         let deleted = deleted

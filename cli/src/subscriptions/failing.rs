@@ -2,15 +2,11 @@
 
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::{
-    identity::{SubscriptionId, SubscriptionKey, Tenant},
-    subscription::Subscription,
-    time::Timestamp,
-};
+use redial_core::{identity::Tenant, subscription::Subscription, time::Timestamp};
 use redial_engine::ports::Clock as _;
 use serde_json::json;
 
-use super::tone::tone;
+use super::{tone::tone, which::Id};
 use crate::{
     arguments,
     duration::relative,
@@ -29,9 +25,8 @@ use crate::{
 Example:
   redial subscriptions enable hooks --tenant acme")]
 pub(crate) struct Enable {
-    /// Its id within the tenant
-    #[arg(value_name = "ID", value_parser = arguments::subscription)]
-    id: SubscriptionId,
+    #[command(flatten)]
+    id: Id,
     /// The tenant that it belongs to
     #[arg(long, value_parser = arguments::tenant)]
     tenant: Tenant,
@@ -83,7 +78,7 @@ pub(super) async fn print(target: &Target, tenant: &Tenant, as_json: bool) -> Re
 
 impl Enable {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let key = SubscriptionKey { tenant: self.tenant, id: self.id };
+        let key = self.id.of(self.tenant);
         let store = self.on.target().await?.subscriptions().await?;
         if !store.enable(&key, System.now()).await? {
             return Err(Failure::reported(&format!("no subscription {key}")));

@@ -1,14 +1,19 @@
 use clap::Args;
 use redial_adapters::system::System;
 use redial_core::{
-    identity::VapidKeyId, push_target::PushTarget, recipient::Recipient, subscription::Subscription,
-    time::Timestamp, webhook::WebhookTarget, zone::Zone,
+    identity::{Tenant, VapidKeyId},
+    push_target::PushTarget,
+    recipient::Recipient,
+    subscription::Subscription,
+    time::Timestamp,
+    webhook::WebhookTarget,
+    zone::Zone,
 };
 use redial_engine::ports::{Clock as _, SubscriptionHealth as _};
 use serde_json::{Value, json};
 
-use super::which::Which;
-use crate::{failure::Failure, stack::OnStack};
+use super::which::Id;
+use crate::{arguments, failure::Failure, stack::OnStack};
 
 /// Shows a subscription; its address, keys and secrets only on request
 ///
@@ -17,12 +22,15 @@ use crate::{failure::Failure, stack::OnStack};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  redial subscriptions get --tenant acme --id s1
-  redial subscriptions get --tenant acme --id s1 --json | jq -r .state
-  redial subscriptions get --tenant acme --id hooks --show-endpoint")]
+  redial subscriptions get s1 --tenant acme
+  redial subscriptions get s1 --tenant acme --json | jq -r .state
+  redial subscriptions get hooks --tenant acme --show-endpoint")]
 pub(crate) struct Get {
     #[command(flatten)]
-    which: Which,
+    id: Id,
+    /// The tenant that it belongs to
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
+    tenant: Tenant,
     /// Print the endpoint or url as well
     #[arg(long)]
     show_endpoint: bool,
@@ -35,7 +43,7 @@ pub(crate) struct Get {
 
 impl Get {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let key = self.which.key();
+        let key = self.id.of(self.tenant);
         let store = self.on.target().await?.subscriptions().await?;
         let Some(found) = store.get(&key).await? else {
             return Err(Failure::reported(&format!("no subscription {key}")));

@@ -51,7 +51,8 @@ Examples:
   redial subscriptions list --tenant acme --state suspect
   redial subscriptions list --tenant acme --all --json | jq -r .id
   redial subscriptions list --failing --tenant acme
-  redial subscriptions list --failing --tenant acme --json | jq -r '.subscriptions[] | select(.state == \"disabled\") | .id'")]
+  redial subscriptions list --failing --tenant acme --json \\
+    | jq -r '.subscriptions[] | select(.state == \"disabled\") | .id'")]
 pub(crate) struct List {
     /// Of this tenant [default: all tenants]
     #[arg(long, value_parser = arguments::tenant)]

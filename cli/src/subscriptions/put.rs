@@ -39,8 +39,10 @@ use crate::{arguments, failure::Failure, input, stack::OnStack, terminal::say};
 #[command(after_help = "\
 Examples:
   redial subscriptions put --tenant acme --id s1 subscription.json
-  curl -s https://shop.example/me/subscription | redial subscriptions put --tenant acme --id s1
-  echo '{\"url\":\"https://partner.example/hooks\"}' | redial subscriptions put --tenant acme --id hooks --json")]
+  curl -s https://shop.example/me/subscription \\
+    | redial subscriptions put --tenant acme --id s1
+  echo '{\"url\":\"https://partner.example/hooks\"}' \\
+    | redial subscriptions put --tenant acme --id hooks --json")]
 pub(crate) struct Put {
     #[command(flatten)]
     which: Which,

@@ -60,9 +60,11 @@ Examples:
   redial tail --id order-17 --since 2h --no-follow
   redial tail --tenant acme --tag region:eu --tag order
   redial tail --tenant acme --requests
-  redial tail --json | jq -r 'select(.event == \"attempt\") | [.correlation_id, .took_ms] | @tsv'
+  redial tail --json \\
+    | jq -r 'select(.event == \"attempt\") | [.correlation_id, .took_ms] | @tsv'
 
-Exit status: 0 ended by Ctrl-C or a closed pipe; with --no-follow 0 found, 1 nothing found; 1 failed.")]
+Exit status: 0 ended by Ctrl-C or a closed pipe; with --no-follow 0 found, 1
+nothing found; 1 failed.")]
 pub(crate) struct Tail {
     #[command(flatten)]
     filter: Filter,

@@ -16,6 +16,9 @@ use crate::{arguments, confirm::Confirm, failure::Failure, stack::OnStack, termi
 /// have the subscriptions that your messages carry themselves: those that name no key are signed with the default, so
 /// retire a default only if none of them is older than the current key. The current key always stays. A key that was removed
 /// stays in the secret's version AWSPREVIOUS until the secret is changed again.
+///
+/// The command asks for confirmation. Any answer but yes removes nothing, with exit status 1. Without a terminal it requires --yes, else the
+/// exit status is 2. Exit status 1: there is no such key, or it stays.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -63,7 +66,9 @@ impl Retire {
 /// What is known before the table is read.
 fn may_go(id: &VapidKeyId, keys: &VapidKeys) -> Result<(), Failure> {
     if keys.get(Some(id)).is_none() {
-        return Err(not_retired(id, NotRetired::Unknown));
+        let ids: Vec<&str> = keys.ids().map(VapidKeyId::as_str).collect();
+        let words = format!("{id}: {}; there are {}", NotRetired::Unknown, ids.join(", "));
+        return Err(Failure::Failed(words.into()));
     }
     if id == keys.current_id() {
         return Err(not_retired(id, NotRetired::Current));
@@ -107,7 +112,8 @@ mod tests {
         let keys = document.keys().expect("keys");
         assert!(may_go(&id("k1"), &keys).is_ok() && may_go(&id("default"), &keys).is_ok());
         assert!(matches!(may_go(&id("k2"), &keys), Err(Failure::Failed(_))));
-        assert!(matches!(may_go(&id("k9"), &keys), Err(Failure::Input(_))));
+        let Err(Failure::Failed(unknown)) = may_go(&id("k9"), &keys) else { panic!("there is no such key") };
+        assert_eq!(unknown.to_string(), "k9: there is no key with this id; there are default, k1, k2");
 
         let on = |active| Count { active, flagged: 0, off: 1 };
         let standing = |named: &[(&str, u64)], unnamed| Standing {

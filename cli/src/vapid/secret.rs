@@ -127,12 +127,13 @@ impl VapidSecret {
     }
 }
 
-/// An unknown id is invalid input; the current key is refused.
+/// Why a key was not removed.
 pub(super) fn not_retired(id: &VapidKeyId, error: NotRetired) -> Failure {
-    match error {
-        NotRetired::Unknown => Failure::input(format!("{id}: {error}")),
-        NotRetired::Current => Failure::Failed(format!("{id} stays: {error}").into()),
-    }
+    let words = match error {
+        NotRetired::Unknown => format!("{id}: {error}"),
+        NotRetired::Current => format!("{id} stays: {error}"),
+    };
+    Failure::Failed(words.into())
 }
 
 /// The template's own secret of the VAPID key.

@@ -33,7 +33,8 @@ use crate::{
 #[command(after_help = "\
 Examples:
   redial vapid status
-  redial vapid status --stack redial --json | jq -r '.keys[] | select(.current) | .public_key'")]
+  redial vapid status --stack redial --json \\
+    | jq -r '.keys[] | select(.current) | .public_key'")]
 pub(crate) struct Status {
     #[command(flatten)]
     on: OnStack,

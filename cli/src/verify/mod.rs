@@ -70,10 +70,13 @@ Examples:
   redial verify --stack redial --roads --metrics --report verified.json
 
 A permission that was removed by hand:
-  fault    roles          CleanupRole may not dynamodb:DeleteItem on table/redial-Subscriptions, and the template lets it
-                          do: restore the role's policy as the template has it, or its calls are denied: …
+  fault    roles          CleanupRole may not dynamodb:DeleteItem on
+                          table/redial-Subscriptions, and the template lets it
+                          do: restore the role's policy as the template
+                              has it, or its calls are denied: …
 
-The JSON is that of `redial doctor`, with the release, the time, the region, whether it is AWS or an emulator, and each road's end.
+The JSON is that of `redial doctor`, with the release, the time, the region,
+whether it is AWS or an emulator, and each road's end.
 It holds names and settings, and no payload, endpoint, key or token.")]
 pub(crate) struct Verify {
     /// Print one JSON document

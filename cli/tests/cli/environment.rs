@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::prelude::*;
 
 /// Commands that work for one tenant, without it.
-const OF_A_TENANT: [&str; 12] = [
+const OF_A_TENANT: [&str; 15] = [
     "status d1",
     "status --state retrying",
     "send --to s1 --payload hello",
@@ -14,10 +14,25 @@ const OF_A_TENANT: [&str; 12] = [
     "webhooks secret",
     "audience status a1",
     "audience cancel a1",
+    "audience recipient a1 s1",
+    "dead-letters show d1",
     "subscriptions get --id s1",
     "subscriptions put --id s1 -",
     "subscriptions import -",
+    "subscriptions export --subscription s1",
     "local listen",
+];
+
+/// Commands that remove or change something: each names its tenant itself.
+const OF_NO_VARIABLE: [&str; 8] = [
+    "subscriptions delete s1 --yes",
+    "subscriptions enable s1",
+    "subscriptions prune --yes",
+    "subscriptions erase --subscription s1 --yes",
+    "callbacks set --to w1",
+    "callbacks clear",
+    "policy set otp",
+    "policy unset",
 ];
 
 fn with(mut command: Command, variables: &[(&str, &str)]) -> Done {
@@ -34,11 +49,27 @@ fn every_command_of_one_tenant_reads_it_from_the_environment() {
         // That the value is refused shows that it is read, before any stack is looked for.
         let refused = with(unregistered(arguments, folder.path()), &[("REDIAL_TENANT", "Not A Tenant")]);
         let said = refused.refused_with(2);
-        assert!(said.contains("Not A Tenant") && said.contains("--tenant"), "{arguments}: {said}");
+        assert!(said.starts_with("error: REDIAL_TENANT: expected "), "{arguments}: {said}");
+        assert!(said.ends_with("found `Not A Tenant`\n"), "{arguments}: {said}");
         if arguments != "local listen" {
-            let said = with(unregistered(arguments, folder.path()), &[]).refused_with(2);
-            assert!(said.contains("--tenant"), "{arguments}: {said}");
+            for variables in [&[][..], &[("REDIAL_TENANT", "")]] {
+                let said = with(unregistered(arguments, folder.path()), variables).refused_with(2);
+                assert!(said.starts_with("error: --tenant <TENANT>: required"), "{arguments}: {said}");
+            }
         }
+        let option = unregistered(format!("{arguments} --tenant A"), folder.path());
+        let said = with(option, &[("REDIAL_TENANT", "acme")]).refused_with(2);
+        assert!(said.starts_with("error: --tenant: expected "), "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn a_command_that_needs_its_own_option_does_not_read_the_tenant_of_the_shell() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for arguments in OF_NO_VARIABLE {
+        let refused = with(unregistered(arguments, folder.path()), &[("REDIAL_TENANT", "acme")]);
+        let said = refused.refused_with(2);
+        assert!(said.contains("--tenant <TENANT>: required"), "{arguments}: {said}");
     }
 }
 

@@ -55,6 +55,25 @@ fn the_help_of_every_command_fits_in_80_columns() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// What clap does not wrap in a terminal as it is opened: a wrapped example would be another command.
+const EXAMPLE_COLUMNS: usize = 78;
+
+/// Commands of other crates, and `doctor`, some of whose examples are still wider.
+const STILL_WIDER: [&str; 4] = ["redial demo", "redial local", "redial simulate", "redial doctor"];
+
+#[test]
+fn no_example_is_wrapped_in_the_middle() {
+    let mut found = Vec::new();
+    commands(&Cli::command(), "redial", &mut found);
+    found.retain(|(path, _)| !STILL_WIDER.iter().any(|wider| path.starts_with(wider)));
+    for (path, command) in found {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines() {
+            assert!(line.chars().count() <= EXAMPLE_COLUMNS, "{path}: {line}");
+        }
+    }
+}
+
 #[test]
 fn help_explains_what_an_option_alone_does_not() {
     for (arguments, words) in [

@@ -18,15 +18,21 @@ const ON_A_STACK: &str = "
     breakers: close https://push.example --endpoint 0a3fc1d2 => --tenant <TENANT>
     breakers: open https://push.example --tenant acme --endpoint 0a3f => --endpoint: expected the 8 digits
     breakers: close https://push.example --tenant acme --endpoint https://push.example/s3cret => found a URL
+    breakers: close https://push.example --tenant acme --endpoint-hash https://push.example/s3cret => found a URL
     breakers: close https://push.example --tenant A --endpoint 0a3fc1d2 => lower-case
     breakers: open https://push.example --for soon | close https://push.example --for 1m
     breakers: open https://push.example --now
     cancel: | d1 | --tenant acme | d1 --tenant Acme | a#b --tenant acme
     cancel: d1 --tenant acme => --yes
+    cancel: --dry-run --tenant acme --yes => --dry-run: `redial cancel` has no such option
+    cancel: d1 --tenant acme --yess => (did you mean --yes?)
+    cancel: -AbC --tenant acme --yes => put ID after -- if it begins with -
     limits: | set origin https://push.example | set origin https://push.example 0/s
     limits: set origin https://push.example 50/d | set origin acme 50/s
     limits: set origin https://s3cret@push.example 50/s
-    limits: set tenant https://push.example 50/s => NAME: expected a tenant: 1 to 63
+    limits: set tenant https://push.example/s3cret 50/s => found a URL
+    limits: set tenant Acme 50/s => NAME: expected a tenant: 1 to 63 lower-case letters, digits, _ and -, the first a letter or a digit, found `Acme`
+    limits: set-quota acme parked -5 => LIMIT: expected a whole number from 0
     limits: set endpoint https://push.example 50/s | unset tenant
     limits: quotas | quotas Acme | set-quota acme parked | set-quota acme parked 1.5 | unset-quota acme
     limits: set-quota acme parked many => expected a whole number from 0 to 999999999999, or `off`
@@ -39,17 +45,27 @@ const ON_A_STACK: &str = "
     policy: set --tenant acme no-such | set --tenant Acme otp | set --tenant acme --topic= otp | set otp
     send: | /nowhere/messages.json | - --stack a --local b
     status: | d1 | --tenant acme | d1 --tenant Acme | d1 --tenant acme --summary
+    status: --sumary --tenant acme => --sumary: `redial status` has no such option (did you mean --summary?)
     status: --state retrying => --tenant
     status: --state sent --tenant acme => retrying
     status: d1 --state retrying --tenant acme | --state retrying --tenant acme --summary
     status: --state retrying --tenant acme --since soon | --since 1h --tenant acme
+    status: d1 --tenant acme --tag order => ID: cannot be combined with --tag
+    status: d1 --tenant acme --limit 5 => ID: cannot be combined with --limit
+    status: --summary --tag order => --summary: cannot be combined with --tag
+    status: --summary --limit 5 => --summary: cannot be combined with --limit
+    status: --state failed --tenant acme --watch 5 => cannot be combined with
+    status: --state failed --tenant acme --all => cannot be combined with
     status: --state retrying --tenant acme --limit 0 | --state retrying --tenant _unknown
-    status: --summary --since 5s | --summary --since 16d => --since: expected a time from 1m to 15d ago
+    status: --summary --since 5s => --since: expected a time from 1m to 15d ago
+    status: --summary --since 16d => and for 15 days, found `16d`
     status: --summary --wait 5 | --summary --watch 0 | d1 --tenant acme --watch 5 | d1 --tenant acme --all
     subscriptions: list --failing | list --failing --tenant Acme | list --tenant acme --state off
     subscriptions: list --tag news | list --failing --tenant acme --tag news | list --after acme | list --all --limit 5
     subscriptions: enable --tenant acme | enable hooks | delete --tenant acme | delete s1
     subscriptions: delete s1 --tenant acme => --yes
+    subscriptions: delete --dry-run --tenant acme --yes => --dry-run: `redial subscriptions delete` has no such option
+    subscriptions: get --tenant acme | delete s1 --id s1 --tenant acme --yes | get s1 --id s2 --tenant acme => ID
     subscriptions: prune | prune --tenant Acme | prune --tenant acme --tag A
     subscriptions: prune --tenant acme => --yes
     tail: --tenant * | --id order-*
@@ -65,7 +81,8 @@ const ON_A_STACK: &str = "
     dead-letters: list --since yesterday => 2h, 7d
     dead-letters: list --reason no_such_reason => retries_exhausted
     dead-letters: list --channel sms => web_push
-    dead-letters: list --endpoint-hash ! => an endpoint's hash
+    dead-letters: list --endpoint-hash ! => --endpoint-hash: expected the 8 digits of an endpoint's hash
+    dead-letters: list --endpoint-hash https://push.example/s3cret | purge --yes --endpoint push.example/s3cret => found
     dead-letters: list --tenant Acme => lower-case
     dead-letters: list --limit 0 => --limit
     dead-letters: list --after d1 => TIME/TENANT/ID/LETTER
@@ -75,6 +92,7 @@ const ON_A_STACK: &str = "
     dead-letters: show d1 --tenant acme --body --json => --json
     hash-key: rotate --id a:b => 1 to 32 letters
     hash-key: retire => <ID>
+    hash-key: retire k1 --force => pass --yes to remove the key without confirmation
     hash-key: status --stack a --local b => --local
     tail: --verdict accepted => --verdict: expected sent, sign_again, retry, gone or failed, found `accepted`
     tail: --since=soon | --since=10 | --since=-1m => 90s, 30m, 2h, 7d
@@ -86,19 +104,36 @@ const ON_A_STACK: &str = "
 const WITHOUT_A_STACK: &str = "
     cost: --dead-letter-rate -1
     cost: --dead-letter-rate 101 => --dead-letter-rate: expected a number from 0 to 100: 0.05 is one in twenty messages, found `101`
+    cost: --messages -1 => --messages: expected a whole number, found `-1`
     cost: --messages 1000000000001 | --subscriptions many => expected a whole number
+    send: --tenant acme --to bad!id --payload hi => --to: expected the id of a subscription (1 to 64 letters, digits, _ and -) or an https URL, found `bad!id`
+    send: --tenant acme --to ftp://s3cret.example/ --payload hi => or an https URL, found a URL
+    send: --tenant acme --to s3cret.example/hooks --payload hi => or an https URL, found something else
+    send: --tenant acme --to http://a.example/s3cret --payload hi => error: --to: expected
+    send: --tenant acme --to s1 --payload hi --between 25:00-26:00 => error: --between: expected
+    send: - --id x => FILE: cannot be combined with --id
+    send: - --payload s3cret => FILE: cannot be combined with --payload
+    send: - --tag order => FILE: cannot be combined with --tag
+    send: - --between 09:00-20:00 => FILE: cannot be combined with --between
+    send: - --traceparent 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 => FILE: cannot be combined with --traceparent
+    send: - --tenant acme => --tenant: cannot be combined with FILE
     send: --tenant acme --to s1 --payload s3cret --tag A => --tag: expected 1 to 32 lower-case letters
     send: --tenant acme --to s1 --payload s3cret --id a:b => --id: expected 1 to 64 letters
     send: --tenant acme --to s1 --payload s3cret --between 9-17 => --between: expected two times of day
     send: --tenant acme --to s1 --payload s3cret --traceparent 00-1 => --traceparent: expected 00-, a trace id
+    subscriptions import: --tenant acme - --consent-prompt v1 --consent-origin https://a.example --consent-at 2099-01-01T00:00:00Z => --consent-at: expected an RFC 3339 time, now or earlier
     subscriptions import: --tenant acme --push-hosts http://x - => --push-hosts: expected hosts separated by commas
     verify: --roads --yes --receiver-at http://x => --receiver-at: expected an origin
     policy: show web_push => web-push, or a file such as ./mine.json
+    policy: show web-push --topic order.created => NAME: cannot be combined with --topic
+    policy: set --tenant acme schedule-patent => no policy is named schedule-patent (did you mean schedule-patient?)
+    policy: set --tenant acme ./nowhere.json => ./nowhere.json cannot be read
     policy: show | show web-push --f 150 | show wait-factor --f 9
     policy: show schedule-standard --max-retries 4 | plot web-push -o p.png | plot no-such -o p.svg
     status: d1 --tenant acme --region eu-central-1
     simulate: --policys web-push => --policys: `redial simulate` has no such option (did you mean --policy?)
     simulate: web-push => web-push: `redial simulate` takes no further argument
+    help nosuch: => nosuch: `redial` has no such command
     simulat: => simulat: `redial` has no such command (did you mean simulate?)
     policy: shwo => shwo: `redial policy` has no such command (did you mean show?)
     simulate: --messages => --messages: expected a value, <N>, found nothing
@@ -116,7 +151,7 @@ const WITHOUT_A_STACK: &str = "
     status: d1 --tenant acme --wait 31536001 => --wait: expected a whole number
     simulate: --rate fast | --rate 0/s | --capacity 1.5/s => 2000/s, 120/min
     simulate: --outage 5 => 1m..2m30s
-    simulate: --outage 35..5 => START before END
+    simulate: --outage 35..5 => --outage: expected START before END, found `35..5`
     simulate: --policy web_push => no policy is named web_push (did you mean web-push?): expected one of
     simulate: --policy ./nowhere.json => ./nowhere.json cannot be read
     simulate: --jitter some => additive=FRACTION
@@ -143,6 +178,7 @@ const NO_STACK: &str = "
     tenants: list | set acme --weight 4 | show acme | clear acme
     status: --summary | --summary --since 15d
     subscriptions: list | list --tenant acme --tag news --all --json | delete s1 --tenant acme --yes
+    subscriptions: get s1 --tenant acme | get --id s1 --tenant acme | enable --id s1 --tenant acme | delete --id s1 --tenant acme --yes
     subscriptions: list --failing --tenant acme | enable hooks --tenant acme | prune --tenant acme --yes
     webhooks: rotate-secret --tenant acme --id hooks --grace 31d | secret --tenant acme
 ";
@@ -215,6 +251,25 @@ fn a_missing_stack_is_reported_with_the_ways_to_name_one() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let said = run_in_no_folder("send -", r#"{"tenant":"acme","to":{"subscription":"s1"}}"#).ends_with(1);
     assert!(said.contains("redial local up") && said.contains("--stack"), "{said}");
+}
+
+#[test]
+fn an_id_that_begins_with_a_hyphen_is_taken_after_two_hyphens() {
+    for command in ["status", "cancel --yes", "subscriptions delete --yes"] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut command = unregistered(format!("{command} --tenant acme"), folder.path());
+        let said = run(command.args(["--", "-AbC"]), "").refused_with(1);
+        assert!(said.contains("no local stack is up"), "{said}");
+    }
+}
+
+#[test]
+fn an_invalid_file_is_named_with_what_it_has() {
+    let said = refused("replica import -", r#"{"url":"https://s3cret.example"}"#);
+    let words = "line 1: expected the header of `redial replica export`, found other JSON";
+    assert_eq!(said, [format!("error: standard input: {words}")]);
+    let said = run(&mut redial("policy explain - --offline"), "{\n\"tenant\":").refused_with(2);
+    assert!(said.contains("found invalid JSON (its line 2, column 9)"), "{said}");
 }
 
 #[test]

@@ -33,8 +33,10 @@ use run::{Preview, Replayed, Replaying, preview};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  redial dead-letters replay --tenant acme --reason retries_exhausted --dry-run
-  redial dead-letters replay --tenant acme --reason retries_exhausted --rate 20/s
+  redial dead-letters replay --tenant acme --reason retries_exhausted \\
+    --dry-run
+  redial dead-letters replay --tenant acme --reason retries_exhausted \\
+    --rate 20/s
   redial dead-letters replay --id order-17 --tenant acme --refresh-ttl")]
 pub(crate) struct Replay {
     #[command(flatten)]

@@ -202,9 +202,13 @@ pub(super) struct Shown {
 impl Shown {
     /// An error if the period is too short or too long.
     pub(super) fn since(&self, now: Timestamp) -> Result<Timestamp, Failure> {
-        let words = "--since: expected a time from 1m to 15d ago for --summary, because CloudWatch has metrics by the minute and for 15 days; \
-                     found another";
-        counted_since(self.since.as_ref(), now).ok_or_else(|| Failure::input(words))
+        counted_since(self.since.as_ref(), now).ok_or_else(|| {
+            let found = self.since.as_ref().map(When::text).unwrap_or_default();
+            Failure::input(format!(
+                "--since: expected a time from 1m to 15d ago for --summary, because CloudWatch has metrics by the minute and for 15 days, \
+                 found `{found}`"
+            ))
+        })
     }
 }
 

@@ -58,14 +58,16 @@ use run::{Imported, Importing, check};
 Examples:
   redial subscriptions import --tenant acme subscriptions.ndjson --dry-run
   redial subscriptions import --tenant acme subscriptions.ndjson --rate 500/s
-  zcat old.ndjson.gz | redial subscriptions import --tenant acme - --vapid-key-id old \\
-    --consent-at 2025-03-01T00:00:00Z --consent-prompt v1 --consent-origin https://shop.example")]
+  zcat old.ndjson.gz \\
+    | redial subscriptions import --tenant acme - --vapid-key-id old \\
+      --consent-at 2025-03-01T00:00:00Z --consent-prompt v1 \\
+      --consent-origin https://shop.example")]
 pub(crate) struct Import {
     /// File with one subscription a line; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The tenant that they belong to
-    #[arg(long, env = "REDIAL_TENANT", value_parser = arguments::tenant)]
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
     tenant: Tenant,
     /// Only validate the lines, and store nothing
     #[arg(long)]
@@ -106,8 +108,7 @@ pub(crate) struct Import {
 }
 
 fn consent_at(text: &str) -> Result<Timestamp, &'static str> {
-    Consent::time(text, System.now())
-        .ok_or("an RFC 3339 time that is not in the future, such as 2026-11-21T10:05:00Z")
+    Consent::time(text, System.now()).ok_or("an RFC 3339 time, now or earlier, such as 2026-11-21T10:05:00Z")
 }
 
 fn consent_text<const MOST: usize>(text: &str) -> Result<String, String> {

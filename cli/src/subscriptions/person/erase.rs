@@ -13,6 +13,7 @@ use redial_adapters::{
 use redial_core::{
     endpoint::EndpointHash,
     erasure::{At, Counts, Person, Searched, search_from},
+    identity::Tenant,
     rate::Rate,
     time::Timestamp,
 };
@@ -25,6 +26,7 @@ use super::{
     subject::{SubjectArgs, persons},
 };
 use crate::{
+    arguments,
     aws_error::AwsError,
     checkpoint::{Checkpoint, Identity, Progress, path},
     confirm::Confirm,
@@ -59,6 +61,9 @@ Examples:
   redial subscriptions erase --tenant acme --ref user-4711 --yes --json"
 )]
 pub(crate) struct Erase {
+    /// The tenant
+    #[arg(long, value_parser = arguments::tenant)]
+    tenant: Tenant,
     #[command(flatten)]
     subject: SubjectArgs,
     /// Only count what would be erased
@@ -112,15 +117,15 @@ impl Erase {
             self.confirm.is_possible("erase it")?;
         }
         let target = self.on.target().await?;
-        let Self { subject, dry_run, rate, checkpoint, confirm, on } = self;
-        let identity = Identity { stack: target.queues.retry.clone(), options: subject.options() };
+        let Self { tenant, subject, dry_run, rate, checkpoint, confirm, on } = self;
+        let identity = Identity { stack: target.queues.retry.clone(), options: subject.options(&tenant) };
         let path = path::<Erased>(checkpoint.as_deref(), &target.name, &identity)?;
         let store = persons(&target);
         if !dry_run {
-            let question = format!("Erase {} from {}, for good?", subject.in_words(), target.name);
+            let question = format!("Erase {} from {}, for good?", subject.in_words(&tenant), target.name);
             confirm.ask(&question, "nothing was erased")?;
         }
-        let mut person = subject.person(&target).await?;
+        let mut person = subject.person(tenant, &target).await?;
         let begun = if dry_run { None } else { Checkpoint::<Erased>::resume(&path, &identity)? };
         let mut checkpoint = match begun {
             Some(checkpoint) => checkpoint,

@@ -1,9 +1,13 @@
 use clap::Args;
-use redial_core::erasure::{At, Counts};
+use redial_core::{
+    erasure::{At, Counts},
+    identity::Tenant,
+};
 use serde_json::json;
 
 use super::subject::{SubjectArgs, persons};
 use crate::{
+    arguments,
     aws_error::AwsError,
     failure::Failure,
     stack::TargetArgs,
@@ -30,9 +34,13 @@ redial subscriptions export [OPTIONS] --tenant <TENANT>
     after_help = "\
 Examples:
   redial subscriptions export --tenant acme --subscription s1 > s1.ndjson
-  redial subscriptions export --tenant acme --ref user-4711 | jq -r .kind | sort | uniq -c"
+  redial subscriptions export --tenant acme --ref user-4711 \\
+    | jq -r .kind | sort | uniq -c"
 )]
 pub(crate) struct Export {
+    /// The tenant
+    #[arg(long, env = arguments::TENANT, value_parser = arguments::tenant)]
+    tenant: Tenant,
     #[command(flatten)]
     subject: SubjectArgs,
     #[command(flatten)]
@@ -42,7 +50,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let target = self.target.resolve().await?;
-        let person = self.subject.person(&target).await?;
+        let person = self.subject.person(self.tenant, &target).await?;
         let store = persons(&target);
         let failed = |error| AwsError::of_port(&error).failure("the tables cannot be searched");
         let bar = bar(store.items().await.map_err(failed)?, "searching");

@@ -18,9 +18,6 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Whom it is about", group = ArgGroup::new("whom").required(true).multiple(true))]
 pub(super) struct SubjectArgs {
-    /// The tenant
-    #[arg(long, value_parser = arguments::tenant)]
-    tenant: Tenant,
     /// The id of a subscription
     #[arg(long, value_name = "ID", value_parser = arguments::subscription, group = "whom")]
     subscription: Option<SubscriptionId>,
@@ -34,8 +31,8 @@ fn producer_ref(text: &str) -> Result<ProducerRef, &'static str> {
 }
 
 impl SubjectArgs {
-    pub(super) async fn person(self, target: &Target) -> Result<Person, Failure> {
-        let Self { tenant, subscription, producer_ref } = self;
+    pub(super) async fn person(self, tenant: Tenant, target: &Target) -> Result<Person, Failure> {
+        let Self { subscription, producer_ref } = self;
         let hash_keys = Some(hash_keys(target).await?);
         let mut person =
             Person { tenant, subscription, producer_ref, endpoint: None, hashes: Vec::new(), hash_keys };
@@ -54,8 +51,8 @@ impl SubjectArgs {
     }
 
     /// The options for a file that stays behind: without the `ref`.
-    pub(super) fn options(&self) -> String {
-        let mut options = format!("--tenant {}", self.tenant);
+    pub(super) fn options(&self, tenant: &Tenant) -> String {
+        let mut options = format!("--tenant {tenant}");
         if let Some(id) = &self.subscription {
             options.push_str(&format!(" --subscription {id}"));
         }
@@ -67,11 +64,11 @@ impl SubjectArgs {
     }
 
     /// Whom it is about, in a question.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn in_words(&self, tenant: &Tenant) -> String {
         let subscription = self.subscription.as_ref().map(|id| format!("subscription {id}"));
         let producer_ref = self.producer_ref.as_ref().map(|_| "messages with that ref".to_owned());
         let both: Vec<String> = subscription.into_iter().chain(producer_ref).collect();
-        format!("{} of {}", both.join(" and "), self.tenant)
+        format!("{} of {tenant}", both.join(" and "))
     }
 }
 

@@ -95,6 +95,9 @@ async fn a_message_to_an_audience_shows_its_progress_and_is_cancelled_once() {
     assert_eq!((&last["state"], last["cancelled_at"].is_string()), (&json!("cancelled"), true));
     let again = stack.shown(command("cancel autumn --yes"));
     assert!(again.starts_with("already cancelled, at "), "{again}");
+    let again = stack.json(command("cancel autumn --yes"));
+    assert_fields(&again, json!({"id": "autumn", "state": "cancelled", "recipients": 2}));
+    assert!(again["cancelled_at"].is_string(), "{again}");
     assert!(![shown, watched, cancelled].concat().contains("s3cret"));
 
     // Opened again, as after a death, it stays as it is.

@@ -88,7 +88,7 @@ async fn status_shows_deliveries_and_dead_letters_and_refuses_unknown_ids() {
             "the delivery {tenant}#d9 is unknown:\n  no worker has received it yet, it was never sent, or has expired\n"
         ),
         "  next: `redial status --summary` shows what waits on the queues".to_owned(),
-        format!("`redial tail --tenant {tenant} --id d9 --since 2h --no-follow`"),
+        format!("`redial tail --tenant {tenant} --id=d9 --since 2h --no-follow`"),
     ] {
         assert!(unknown.contains(&hint), "{unknown}");
     }

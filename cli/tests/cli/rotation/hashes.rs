@@ -43,7 +43,7 @@ pub(super) async fn a_hash_from_before_is_recognised_after(harness: &Harness) {
     assert_eq!((status.status, &shown["settled"]), (Some(1), &json!(false)));
     assert_eq!(keys(&shown), ["k2 next", "k1 current"]);
     assert!(harness.refusal(2, "hash-key rotate --id k3").contains("a rotation to k2 is in progress"));
-    assert!(harness.refusal(1, "hash-key retire k2").contains("a rotation is in progress"));
+    assert!(harness.refusal(1, "hash-key retire k2 --yes").contains("a rotation is in progress"));
 
     let rotated = harness.json("hash-key rotate");
     assert_eq!(keys(&rotated), ["k2 current", "k1 former"]);
@@ -135,9 +135,11 @@ async fn the_same_message_from_before_is_dropped(harness: &Harness, stays: &Subs
 }
 
 fn a_former_key_is_kept_until_it_is_forced(harness: &Harness) {
-    assert!(harness.refusal(1, "hash-key retire k1").contains("may be needed until 20"));
-    assert!(harness.refusal(1, "hash-key retire k2 --force").contains("it is the current key"));
-    assert!(harness.refusal(2, "hash-key retire k9").contains("no key has that id"));
-    let retired = harness.json("hash-key retire k1 --force");
+    assert!(harness.refusal(1, "hash-key retire k1 --yes").contains("may be needed until 20"));
+    assert!(harness.refusal(1, "hash-key retire k2 --force --yes").contains("it is the current key"));
+    let unknown = harness.refusal(1, "hash-key retire k9 --yes");
+    assert!(unknown.contains("k9: no key has that id; there are k2, k1"), "{unknown}");
+    assert!(harness.refusal(2, "hash-key retire k1 --force").contains("pass --yes to remove the key"));
+    let retired = harness.json("hash-key retire k1 --force --yes");
     assert_eq!(keys(&retired), ["k2 current"]);
 }
