@@ -27,6 +27,9 @@
   const SHOWING_MS = 30 * 1000;
   const REQUEST_MS = 10 * 1000;
   const RETRY_AFTER_MS = 2 * 1000;
+  // iOS ends a worker after 10 s with a declarative push, and shows nothing then. After an event that ends in time it shows the
+  // declarative notification, unless the worker has shown another one.
+  const DECLARATIVE_MS = 5 * 1000;
   // A browser without a connection to its push service lets `subscribe()` wait for ever.
   const SUBSCRIBE_MS = 60 * 1000;
   // As far as a device's clock may be wrong: a push is late only after that.
@@ -167,10 +170,12 @@
 
   // What a push says: `{id, ack, until, payload, badge}` of an envelope or of a declarative push; of anything else only the payload, which
   // is JSON, or else text, or absent.
-  function read({ data, notification, appBadge }) {
-    // A browser that knows declarative pushes has made a notification of it already.
+  function read({ data, notification }) {
+    // A browser that knows declarative pushes has made a notification of it already. It sets the badge by itself, and a promise of
+    // `setAppBadge` would stay pending in WebKit. `navigate` is what it requires of another notification.
     if (!data && notification) {
-      return { ...aboutOf(notification.data?.redial), payload: payloadOf(notification), badge: appBadge ?? null };
+      const about = aboutOf(notification.data?.redial);
+      return { ...about, payload: payloadOf(notification), navigate: notification.navigate };
     }
     if (!data) {
       return { ...aboutOf(null), payload: undefined };
@@ -197,7 +202,7 @@
   function aboutOf(given) {
     const text = (value) => (typeof value === "string" ? value : null);
     const until = typeof given?.until === "number" ? given.until : null;
-    return { id: text(given?.id), ack: text(given?.ack), until, badge: null };
+    return { id: text(given?.id), ack: text(given?.ack), until, badge: null, navigate: null };
   }
 
   // A notification of a declarative push as a payload, by the names of `showNotification`.
@@ -252,7 +257,7 @@
 
   // Whether it was shown.
   async function show(message) {
-    const { id, ack, until, badge } = message;
+    const { id, ack, until, badge, navigate } = message;
     const late = until !== null && Date.now() > until * 1000 + CLOCK_MS;
     const notification = own.notification(message.payload, { id, until, late });
     if (!notification && late) {
@@ -264,11 +269,14 @@
     const tag = options.tag || (message.id ? `redial-${message.id}` : "");
     // Browsers refuse to notify again without a tag.
     const renotify = tag !== "" && Boolean(options.renotify);
+    // WebKit refuses a notification without it in the event of a declarative push. In other events it is left out: a browser that
+    // opens it by itself reports no click.
+    const target = navigate ? { navigate: options.navigate ?? navigate } : {};
     try {
-      await self.registration.showNotification(title, { ...options, tag, renotify, data });
+      await self.registration.showNotification(title, { ...options, tag, renotify, data, ...target });
     } catch {
       // An option that this browser does not take must not hide the message.
-      await self.registration.showNotification(title, { body: options.body ?? "", data });
+      await self.registration.showNotification(title, { body: options.body ?? "", data, ...target });
     }
     if (typeof badge === "number") {
       await self.navigator.setAppBadge?.(badge).catch(() => {});
@@ -490,7 +498,11 @@
 
   // ---- Events -------------------------------------------------------------------------------------------------------
 
-  self.addEventListener("push", (event) => event.waitUntil(pushed(event)));
+  self.addEventListener("push", (event) => {
+    const handled = pushed(event);
+    // What is not done by then goes on for as long as the worker runs. A report that was not sent goes with the next one.
+    event.waitUntil(event.notification ? Promise.race([handled, pause(DECLARATIVE_MS)]) : handled);
+  });
 
   self.addEventListener("notificationclick", (event) => {
     const id = event.notification.data?.redial?.id;

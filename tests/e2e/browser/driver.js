@@ -70,6 +70,17 @@ const ORDERS = {
     const shown = await (await worker()).getNotifications();
     return shown.map(({ title, body, tag, silent, data }) => ({ title, body, tag, silent, data }));
   },
+  // What `worker.js` has: the name of an order there, and what it takes.
+  inWorker: async ({ name, ...more }) => {
+    const { port1, port2 } = new MessageChannel();
+    const answered = new Promise((resolve) => (port1.onmessage = ({ data }) => resolve(data)));
+    (await worker()).active.postMessage({ test: name, ...more }, [port2]);
+    const { ok, error } = await answered;
+    if (error) {
+      throw new Error(error);
+    }
+    return ok;
+  },
   reload: () => {
     setTimeout(() => location.reload(), 50);
   },

@@ -49,6 +49,7 @@ async fn a_browser_subscribes_shows_and_reports_pushes_and_unsubscribes() {
     a_duplicate_is_shown_once(&it, &subscription).await;
     pushes_without_an_envelope_are_shown_too(&it, &subscription).await;
     a_declarative_push_is_shown_reported_and_followed(&it, &subscription).await;
+    a_declarative_push_in_webkit_is_shown_and_reported(&it).await;
     what_comes_after_its_time_makes_no_sound(&it, &subscription).await;
     a_refused_report_of_a_closed_notification_comes_again(&it, &subscription).await;
     a_report_that_finds_no_connection_is_sent_again_by_itself(&it, &subscription).await;
@@ -188,6 +189,18 @@ async fn a_declarative_push_is_shown_reported_and_followed(it: &OpenPage<Own>, s
     let data = &notification["data"];
     assert_eq!((&data["url"], &data["own"]), (&json!("https://shop.example/o/17"), &json!({"order": 17})));
     assert_eq!(data["redial"]["late"], false);
+}
+
+async fn a_declarative_push_in_webkit_is_shown_and_reported(it: &OpenPage<Own>) {
+    let order = |id, title, hangs| {
+        let mut document = declarative(id, title, 4_000_000_000);
+        json!({"name": "declarativePush", "notification": document["notification"].take(), "hangs": hangs})
+    };
+    it.page("inWorker", order("webkit", "In WebKit", false)).await;
+    it.acked("webkit", "displayed").await;
+    assert_eq!(shown(it, "In WebKit").await["data"]["own"], json!({"order": 17}));
+    // The event ends also where a promise stays pending.
+    it.page("inWorker", order("pending", "Pending", true)).await;
 }
 
 async fn what_comes_after_its_time_makes_no_sound(it: &OpenPage<Own>, subscription: &Value) {
