@@ -488,7 +488,7 @@
     });
     if (answer.ok) {
       const { renewal } = await answer.json();
-      await keepSettings({ ...kept, renewal: renewal ?? kept.renewal, pending: false });
+      await keepSettings({ ...kept, renewal: renewal ?? kept.renewal, pending: false, refused: null });
     } else if (isFinal(answer.status)) {
       // The token has ended, or the subscription is deleted: only the page can do something, with a new token.
       await keepSettings({ ...kept, pending: false, refused: answer.status });

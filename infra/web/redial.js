@@ -80,7 +80,8 @@ function isInstalled() {
  * key (base64url) and `vapidKeyId` its id, `promptVersion` which wording the user agreed to. `worker` is the path of the
  * service worker, `tags` those that the token allows.
  *
- * Resolves to what the API answered. A subscription under another VAPID key is replaced.
+ * Resolves to what the API answered. A browser's subscription is replaced if it is under another VAPID key, if the API answers that its
+ * endpoint is gone, or if the API refused the last renewal.
  */
 export async function subscribe(options) {
   const hindrance = obstacle();
@@ -101,13 +102,11 @@ export async function subscribe(options) {
     origin: location.origin,
   };
   const registration = await register(worker);
-  const subscribed = await subscribeBrowser(registration, publicKey);
-  const document = await keep(`${api}/v1/subscriptions/${encodeURIComponent(id)}`, token, {
-    ...subscribed.toJSON(),
-    vapid_key_id: vapidKeyId,
-    consent,
-    ...(tags && { tags }),
-  });
+  const former = await ask(registration, "settings");
+  const url = `${api}/v1/subscriptions/${encodeURIComponent(id)}`;
+  const more = { vapid_key_id: vapidKeyId, consent, ...(tags && { tags }) };
+  const store = (subscribed) => keep(url, token, { ...subscribed.toJSON(), ...more });
+  const document = await storeBrowser(registration, publicKey, store, { replace: Boolean(former?.refused) });
   await ask(registration, "keep", {
     value: {
       api,
@@ -116,15 +115,19 @@ export async function subscribe(options) {
       public_key: publicKey,
       vapid_key_id: vapidKeyId,
       pending: false,
+      refused: null,
     },
   });
   return document;
 }
 
-/** What is known of this browser's subscription: `{subscription, api, vapid_key_id, host}`; `null` if it has none. */
+/**
+ * What is known of this browser's subscription: `{subscription, api, vapid_key_id, host}`; `null` if it has none, or if the API refused
+ * its last renewal.
+ */
 export async function current({ worker = WORKER } = {}) {
   const found = await existing(worker);
-  if (!found) {
+  if (!found || found.settings.refused) {
     return null;
   }
   const { settings, subscribed } = found;
@@ -137,8 +140,8 @@ export async function current({ worker = WORKER } = {}) {
 }
 
 /**
- * Tells the API that the subscription lives, and replaces it if the browser has dropped it; also sends reports that wait.
- * For each visit. Resolves to what the API answered, or to `null` if this browser never subscribed.
+ * Tells the API that the subscription lives, and replaces it if the browser has dropped it, or the push service its endpoint; also sends
+ * reports that wait. For each visit. Resolves to what the API answered, or to `null` if this browser never subscribed.
  *
  * The kept token ends, after 180 days at the latest. `token` is then called with the subscription's id, and gives a new token for it
  * from your server. Without it, and where the subscription was deleted, a `RedialError` has the `status`: then subscribe again.
@@ -152,20 +155,31 @@ export async function renew({ worker = WORKER, token = null } = {}) {
   if (!settings || Notification.permission !== "granted") {
     return null;
   }
-  const subscribed = await subscribeBrowser(registration, settings.public_key);
   const url = `${settings.api}/v1/subscriptions/${encodeURIComponent(settings.subscription)}`;
-  const body = { ...subscribed.toJSON(), vapid_key_id: settings.vapid_key_id };
+  let bearer = settings.renewal.token;
+  const store = async (subscribed) => {
+    const body = { ...subscribed.toJSON(), vapid_key_id: settings.vapid_key_id };
+    try {
+      return await keep(url, bearer, body);
+    } catch (error) {
+      if (error.status !== 401 || !token) {
+        throw error;
+      }
+      bearer = await token(settings.subscription);
+      return keep(url, bearer, body);
+    }
+  };
   let document;
   try {
-    document = await keep(url, settings.renewal.token, body);
+    document = await storeBrowser(registration, settings.public_key, store);
   } catch (error) {
-    if (error.status !== 401 || !token) {
-      throw error;
+    if (error instanceof RedialError && isRefusal(error.status)) {
+      await ask(registration, "keep", { value: { ...settings, refused: error.status } });
     }
-    document = await keep(url, await token(settings.subscription), body);
+    throw error;
   }
   const renewal = document.renewal ?? settings.renewal;
-  await ask(registration, "keep", { value: { ...settings, renewal, pending: false } });
+  await ask(registration, "keep", { value: { ...settings, renewal, pending: false, refused: null } });
   // Not waited for: what cannot be sent now goes with the next.
   ask(registration, "flush").catch(() => {});
   return document;
@@ -254,11 +268,23 @@ function isActive(registration) {
   });
 }
 
-async function subscribeBrowser(registration, publicKey) {
+// Stores the browser's subscription with `store`, and returns what the API answered. The API sends nothing to an endpoint that its push
+// service has dropped, and the browser does not learn of that: it subscribes again, once.
+async function storeBrowser(registration, publicKey, store, { replace = false } = {}) {
+  const document = await store(await subscribeBrowser(registration, publicKey, replace));
+  return document.state === "gone" ? store(await subscribeBrowser(registration, publicKey, true)) : document;
+}
+
+// Whether the same request would be refused again.
+function isRefusal(status) {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429;
+}
+
+async function subscribeBrowser(registration, publicKey, replace) {
   const wanted = { userVisibleOnly: true, applicationServerKey: bytes(publicKey) };
   const former = await registration.pushManager.getSubscription();
   if (former) {
-    if (sameBytes(former.options.applicationServerKey, wanted.applicationServerKey)) {
+    if (!replace && sameBytes(former.options.applicationServerKey, wanted.applicationServerKey)) {
       return former;
     }
     await former.unsubscribe();
