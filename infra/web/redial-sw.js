@@ -32,6 +32,12 @@
   const DECLARATIVE_MS = 5 * 1000;
   // A browser without a connection to its push service lets `subscribe()` wait for ever.
   const SUBSCRIBE_MS = 60 * 1000;
+  // For so long a changed subscription is submitted again and again in its event, at first after this pause: browsers end a worker that
+  // takes much longer.
+  const CHANGE_MS = 60 * 1000;
+  const FIRST_PAUSE_MS = 2 * 1000;
+  // The tag of its Background Sync.
+  const CHANGE = "redial-change";
   // As far as a device's clock may be wrong: a push is late only after that.
   const CLOCK_MS = 60 * 1000;
 
@@ -93,6 +99,18 @@
   async function keepSettings(value) {
     return withStore("settings", "readwrite", (store) => {
       store.put(value, "subscription");
+    });
+  }
+
+  // Changes what is kept of this subscription, if it still is: a page may have ended or replaced it in the meantime.
+  async function amendSettings(subscription, change) {
+    return withStore("settings", "readwrite", (store) => {
+      const request = store.get("subscription");
+      request.onsuccess = () => {
+        if (request.result?.subscription === subscription) {
+          store.put({ ...request.result, ...change }, "subscription");
+        }
+      };
     });
   }
 
@@ -304,7 +322,7 @@
     if (shown) {
       await report(message, "displayed");
     }
-    await renewIfPending();
+    await submit(null).catch(() => {});
   }
 
   // ---- Reports ------------------------------------------------------------------------------------------------------
@@ -415,6 +433,7 @@
       await remember(about.id, { clicked: true }).catch(() => {});
       await report(about, "clicked");
     }
+    await submit(null).catch(() => {});
   }
 
   async function lead(url) {
@@ -447,15 +466,29 @@
     return Uint8Array.from(text, (character) => character.charCodeAt(0));
   }
 
-  // The browser has replaced or dropped the subscription: sees to it that there is one, and that the API knows it.
+  // The browser has replaced or dropped the subscription: sees to it that there is one, and that the API knows it. Until then no push can
+  // start this worker again, so it tries for a while.
   async function changed(given) {
     const kept = await settings();
     if (!kept) {
       return;
     }
-    await keepSettings({ ...kept, pending: true });
-    const found = given ?? (await self.registration.pushManager.getSubscription());
-    await put(found ?? (await subscribe(kept.public_key)));
+    await amendSettings(kept.subscription, { pending: true });
+    const end = Date.now() + CHANGE_MS;
+    for (let longest = FIRST_PAUSE_MS; ; longest *= 2) {
+      try {
+        return await submit(given);
+      } catch (error) {
+        // With jitter: a push service replaces the subscriptions of many browsers at once.
+        const time = Math.max(longest * (0.5 + Math.random() / 2), error.retryAfterMs ?? 0);
+        if (Date.now() + time > end) {
+          break;
+        }
+        await pause(time);
+      }
+    }
+    // Chrome alone has it, and only while a page of this site is open.
+    await self.registration.sync?.register(CHANGE).catch(() => {});
   }
 
   async function subscribe(publicKey) {
@@ -466,34 +499,31 @@
     return Promise.race([self.registration.pushManager.subscribe(wanted), late]);
   }
 
-  // A change that could not be sent to the API is sent with the next push.
-  async function renewIfPending() {
-    try {
-      if ((await settings())?.pending) {
-        await changed(null);
-      }
-    } catch {
-      // The page will see to it when it is next open.
-    }
-  }
-
-  async function put(subscription) {
+  // Submits a subscription that changed and is not submitted yet, in its event or a later one. Throws what is worth another time.
+  async function submit(given) {
     const kept = await settings();
+    if (!kept?.pending) {
+      return;
+    }
+    const found = given ?? (await self.registration.pushManager.getSubscription()) ?? (await subscribe(kept.public_key));
     const answer = await fetch(`${kept.api}/v1/subscriptions/${encodeURIComponent(kept.subscription)}`, {
       method: "PUT",
       headers: { "Content-Type": "application/json", Authorization: `Bearer ${kept.renewal.token}` },
-      body: JSON.stringify({ ...subscription.toJSON(), vapid_key_id: kept.vapid_key_id }),
+      body: JSON.stringify({ ...found.toJSON(), vapid_key_id: kept.vapid_key_id }),
       credentials: "omit",
       signal: AbortSignal.timeout(REQUEST_MS),
     });
+    if (!isFinal(answer.status)) {
+      const retryAfterMs = 1000 * (Number(answer.headers.get("Retry-After")) || 0);
+      throw Object.assign(new Error(`the API answered ${answer.status}`), { retryAfterMs });
+    }
     if (answer.ok) {
       const { renewal } = await answer.json();
-      await keepSettings({ ...kept, renewal: renewal ?? kept.renewal, pending: false, refused: null });
-    } else if (isFinal(answer.status)) {
+      await amendSettings(kept.subscription, { renewal: renewal ?? kept.renewal, pending: false, refused: null });
+    } else {
       // The token has ended, or the subscription is deleted: only the page can do something, with a new token.
-      await keepSettings({ ...kept, pending: false, refused: answer.status });
+      await amendSettings(kept.subscription, { pending: false, refused: answer.status });
     }
-    return answer.status;
   }
 
   // ---- Events -------------------------------------------------------------------------------------------------------
@@ -516,6 +546,12 @@
   self.addEventListener("notificationclose", (event) => event.waitUntil(closed(event.notification)));
 
   self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(changed(event.newSubscription)));
+
+  self.addEventListener("sync", (event) => {
+    if (event.tag === CHANGE) {
+      event.waitUntil(submit(null));
+    }
+  });
 
   // What a page may ask, each answered over the port that came along: `{ok: value}` or `{error: text}`.
   const ASKED = {

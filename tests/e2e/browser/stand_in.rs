@@ -252,7 +252,12 @@ async fn what_came_while_it_was_away_is_shown(it: &OpenPage<Own>, subscription: 
 }
 
 async fn a_subscription_that_the_browser_lost_is_renewed(it: &OpenPage<Own>, subscription: &Value) -> Value {
+    it.api().refuse(Method::PUT, Refusal::Unavailable);
+    let before = it.api().refused();
     it.push.forget_browsers();
+    let refused = it.api().wait(PATIENCE, |api| (api.refused() > before + 1).then_some(())).await;
+    refused.unwrap_or_else(|| panic!("{:?}", it.push.events()));
+    it.api().take();
     let with_renewal = |api: &Api| {
         let puts = api.asked(&Method::PUT);
         puts.into_iter().find(|put| put.json()["endpoint"] != subscription["endpoint"])
