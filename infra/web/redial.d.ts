@@ -9,6 +9,7 @@ export type RedialErrorCode =
   | "permission_denied"
   | "permission_dismissed"
   | "worker_failed"
+  | "worker_outdated"
   | "push_service_unreachable"
   | "push_service_refused"
   | "api_unreachable"

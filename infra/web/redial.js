@@ -20,6 +20,8 @@ const WORKER = "/redial-sw.js";
 // Browsers let `subscribe()` wait for ever while they have no connection to their push service.
 const SUBSCRIBE_MS = 30 * 1000;
 const WORKER_MS = 20 * 1000;
+// A worker that does not know the question never answers; one that does may have to start first.
+const SETTINGS_MS = 8 * 1000;
 const REQUEST_MS = 15 * 1000;
 
 const MESSAGES = {
@@ -30,6 +32,7 @@ const MESSAGES = {
   permission_denied: "Notifications are blocked for this page. Allow them in the browser's settings for this site.",
   permission_dismissed: "The question about notifications was closed without an answer. Try again.",
   worker_failed: "The service worker could not be started.",
+  worker_outdated: "An older service worker of this site is still active. Close all tabs of this site, then open it again.",
   push_service_unreachable: "The browser does not reach its push service. Check the connection and try again.",
   push_service_refused: "The browser's push service refused the subscription.",
   api_unreachable: "The server cannot be reached.",
@@ -102,7 +105,8 @@ export async function subscribe(options) {
     origin: location.origin,
   };
   const registration = await register(worker);
-  const former = await ask(registration, "settings");
+  // Before anything is stored at the API.
+  const former = await settingsOf(registration);
   const url = `${api}/v1/subscriptions/${encodeURIComponent(id)}`;
   const more = { vapid_key_id: vapidKeyId, consent, ...(tags && { tags }) };
   const store = (subscribed) => keep(url, token, { ...subscribed.toJSON(), ...more });
@@ -151,7 +155,7 @@ export async function renew({ worker = WORKER, token = null } = {}) {
     return null;
   }
   const registration = await navigator.serviceWorker.getRegistration(worker);
-  const settings = registration?.active ? await ask(registration, "settings") : null;
+  const settings = registration?.active ? await settingsOf(registration) : null;
   if (!settings || Notification.permission !== "granted") {
     return null;
   }
@@ -237,7 +241,7 @@ async function existing(worker) {
     return null;
   }
   const subscribed = await registration.pushManager.getSubscription();
-  const settings = subscribed && (await ask(registration, "settings"));
+  const settings = subscribed && (await settingsOf(registration));
   return settings ? { registration, settings, subscribed } : null;
 }
 
@@ -319,16 +323,33 @@ function within(time, code, promise) {
 }
 
 // Asks the service worker, which alone touches the database.
-async function ask(registration, what, more = {}) {
+async function ask(registration, what, more = {}, time = WORKER_MS) {
   const { port1, port2 } = new MessageChannel();
   const answered = new Promise((resolve, reject) => {
     port1.onmessage = ({ data }) => ("error" in data ? reject(new Error(data.error)) : resolve(data.ok));
   });
   registration.active.postMessage({ redial: what, ...more }, [port2]);
   try {
-    return await within(WORKER_MS, "worker_failed", answered);
+    return await within(time, "worker_failed", answered);
   } finally {
     port1.close();
+  }
+}
+
+// What the active worker keeps. A site's own worker that does not import `redial-sw.js` yet does not answer, until the next one replaces it.
+async function settingsOf(registration) {
+  for (;;) {
+    const { active } = registration;
+    try {
+      return await ask(registration, "settings", {}, SETTINGS_MS);
+    } catch (error) {
+      if (error.code !== "worker_failed") {
+        throw error;
+      }
+      if (registration.active === active) {
+        throw new RedialError("worker_outdated");
+      }
+    }
   }
 }
 

@@ -23,6 +23,8 @@ const HELD: Duration = Duration::from_secs(5);
 const DRIVER: &str = include_str!("driver.js");
 /// What the service worker has more than a user's.
 const WORKER: &str = include_str!("worker.js");
+/// A site's own worker that does not import `redial-sw.js` yet.
+pub(super) const OLD_WORKER: &str = "/test/old-sw.js";
 /// What the page has more than a user's.
 const DRIVEN: &str = "<script type=\"module\" src=\"/test/driver.js\"></script></body>";
 
@@ -98,6 +100,9 @@ impl<B: BackOffice> Answers for Pages<B> {
         Some(match (&asked.method, asked.path.as_str()) {
             (&Method::GET, "/test/driver.js") => {
                 answer(StatusCode::OK, "text/javascript; charset=utf-8", DRIVER)
+            }
+            (&Method::GET, OLD_WORKER) => {
+                answer(StatusCode::OK, "text/javascript; charset=utf-8", "// It knows no messages.")
             }
             (&Method::GET, "/test/order") => self.next_order().await,
             (&Method::POST, "/test/report") => {

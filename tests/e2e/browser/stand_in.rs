@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{
     api::{Api, Own, REJECTED, Refusal, SUBSCRIPTION, UNANSWERED, envelope, token},
     open_page::{LOOK_AGAIN, OpenPage, PATIENCE},
+    pages::OLD_WORKER,
 };
 
 /// The page with its own API; `None` if there is no Firefox here.
@@ -62,6 +63,7 @@ async fn a_browser_subscribes_shows_and_reports_pushes_and_unsubscribes() {
     let renewed = a_subscription_that_the_browser_lost_is_renewed(&it, &subscription).await;
     let replaced = a_browser_whose_endpoint_is_gone_gets_another(&it, &renewed).await;
     let subscribed = subscribing_after_a_refused_renewal_gets_another_endpoint(&it, &replaced).await;
+    an_older_worker_is_reported_before_anything_is_stored(&it).await;
     unsubscribes(&it, &subscribed).await;
     assert_eq!(it.page("complaints", json!({})).await, json!([]));
 }
@@ -311,6 +313,13 @@ async fn subscribing_after_a_refused_renewal_gets_another_endpoint(
     it.calls("subscribe", json!({})).await;
     assert_eq!(it.calls("current", json!({})).await["subscription"], SUBSCRIPTION);
     replaced(it, former, "subscribed-again").await
+}
+
+async fn an_older_worker_is_reported_before_anything_is_stored(it: &OpenPage<Own>) {
+    let stored = it.api().asked(&Method::PUT).len();
+    let refused = it.calls("subscribe", json!({"worker": OLD_WORKER})).await;
+    assert_eq!(refused, json!({"code": "worker_outdated"}));
+    assert_eq!(it.api().asked(&Method::PUT).len(), stored);
 }
 
 async fn unsubscribes(it: &OpenPage<Own>, subscription: &Value) {
