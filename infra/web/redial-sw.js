@@ -27,8 +27,17 @@
   const SHOWING_MS = 30 * 1000;
   const REQUEST_MS = 10 * 1000;
   const RETRY_AFTER_MS = 2 * 1000;
+  // iOS ends a worker after 10 s with a declarative push, and shows nothing then. After an event that ends in time it shows the
+  // declarative notification, unless the worker has shown another one.
+  const DECLARATIVE_MS = 5 * 1000;
   // A browser without a connection to its push service lets `subscribe()` wait for ever.
   const SUBSCRIBE_MS = 60 * 1000;
+  // For so long a changed subscription is submitted again and again in its event, at first after this pause: browsers end a worker that
+  // takes much longer.
+  const CHANGE_MS = 60 * 1000;
+  const FIRST_PAUSE_MS = 2 * 1000;
+  // The tag of its Background Sync.
+  const CHANGE = "redial-change";
   // As far as a device's clock may be wrong: a push is late only after that.
   const CLOCK_MS = 60 * 1000;
 
@@ -90,6 +99,18 @@
   async function keepSettings(value) {
     return withStore("settings", "readwrite", (store) => {
       store.put(value, "subscription");
+    });
+  }
+
+  // Changes what is kept of this subscription, if it still is: a page may have ended or replaced it in the meantime.
+  async function amendSettings(subscription, change) {
+    return withStore("settings", "readwrite", (store) => {
+      const request = store.get("subscription");
+      request.onsuccess = () => {
+        if (request.result?.subscription === subscription) {
+          store.put({ ...request.result, ...change }, "subscription");
+        }
+      };
     });
   }
 
@@ -167,10 +188,12 @@
 
   // What a push says: `{id, ack, until, payload, badge}` of an envelope or of a declarative push; of anything else only the payload, which
   // is JSON, or else text, or absent.
-  function read({ data, notification, appBadge }) {
-    // A browser that knows declarative pushes has made a notification of it already.
+  function read({ data, notification }) {
+    // A browser that knows declarative pushes has made a notification of it already. It sets the badge by itself, and a promise of
+    // `setAppBadge` would stay pending in WebKit. `navigate` is what it requires of another notification.
     if (!data && notification) {
-      return { ...aboutOf(notification.data?.redial), payload: payloadOf(notification), badge: appBadge ?? null };
+      const about = aboutOf(notification.data?.redial);
+      return { ...about, payload: payloadOf(notification), navigate: notification.navigate };
     }
     if (!data) {
       return { ...aboutOf(null), payload: undefined };
@@ -197,7 +220,7 @@
   function aboutOf(given) {
     const text = (value) => (typeof value === "string" ? value : null);
     const until = typeof given?.until === "number" ? given.until : null;
-    return { id: text(given?.id), ack: text(given?.ack), until, badge: null };
+    return { id: text(given?.id), ack: text(given?.ack), until, badge: null, navigate: null };
   }
 
   // A notification of a declarative push as a payload, by the names of `showNotification`.
@@ -252,7 +275,7 @@
 
   // Whether it was shown.
   async function show(message) {
-    const { id, ack, until, badge } = message;
+    const { id, ack, until, badge, navigate } = message;
     const late = until !== null && Date.now() > until * 1000 + CLOCK_MS;
     const notification = own.notification(message.payload, { id, until, late });
     if (!notification && late) {
@@ -264,11 +287,14 @@
     const tag = options.tag || (message.id ? `redial-${message.id}` : "");
     // Browsers refuse to notify again without a tag.
     const renotify = tag !== "" && Boolean(options.renotify);
+    // WebKit refuses a notification without it in the event of a declarative push. In other events it is left out: a browser that
+    // opens it by itself reports no click.
+    const target = navigate ? { navigate: options.navigate ?? navigate } : {};
     try {
-      await self.registration.showNotification(title, { ...options, tag, renotify, data });
+      await self.registration.showNotification(title, { ...options, tag, renotify, data, ...target });
     } catch {
       // An option that this browser does not take must not hide the message.
-      await self.registration.showNotification(title, { body: options.body ?? "", data });
+      await self.registration.showNotification(title, { body: options.body ?? "", data, ...target });
     }
     if (typeof badge === "number") {
       await self.navigator.setAppBadge?.(badge).catch(() => {});
@@ -296,7 +322,7 @@
     if (shown) {
       await report(message, "displayed");
     }
-    await renewIfPending();
+    await submit(null).catch(() => {});
   }
 
   // ---- Reports ------------------------------------------------------------------------------------------------------
@@ -407,6 +433,7 @@
       await remember(about.id, { clicked: true }).catch(() => {});
       await report(about, "clicked");
     }
+    await submit(null).catch(() => {});
   }
 
   async function lead(url) {
@@ -439,15 +466,29 @@
     return Uint8Array.from(text, (character) => character.charCodeAt(0));
   }
 
-  // The browser has replaced or dropped the subscription: sees to it that there is one, and that the API knows it.
+  // The browser has replaced or dropped the subscription: sees to it that there is one, and that the API knows it. Until then no push can
+  // start this worker again, so it tries for a while.
   async function changed(given) {
     const kept = await settings();
     if (!kept) {
       return;
     }
-    await keepSettings({ ...kept, pending: true });
-    const found = given ?? (await self.registration.pushManager.getSubscription());
-    await put(found ?? (await subscribe(kept.public_key)));
+    await amendSettings(kept.subscription, { pending: true });
+    const end = Date.now() + CHANGE_MS;
+    for (let longest = FIRST_PAUSE_MS; ; longest *= 2) {
+      try {
+        return await submit(given);
+      } catch (error) {
+        // With jitter: a push service replaces the subscriptions of many browsers at once.
+        const time = Math.max(longest * (0.5 + Math.random() / 2), error.retryAfterMs ?? 0);
+        if (Date.now() + time > end) {
+          break;
+        }
+        await pause(time);
+      }
+    }
+    // Chrome alone has it, and only while a page of this site is open.
+    await self.registration.sync?.register(CHANGE).catch(() => {});
   }
 
   async function subscribe(publicKey) {
@@ -458,39 +499,40 @@
     return Promise.race([self.registration.pushManager.subscribe(wanted), late]);
   }
 
-  // A change that could not be sent to the API is sent with the next push.
-  async function renewIfPending() {
-    try {
-      if ((await settings())?.pending) {
-        await changed(null);
-      }
-    } catch {
-      // The page will see to it when it is next open.
-    }
-  }
-
-  async function put(subscription) {
+  // Submits a subscription that changed and is not submitted yet, in its event or a later one. Throws what is worth another time.
+  async function submit(given) {
     const kept = await settings();
+    if (!kept?.pending) {
+      return;
+    }
+    const found = given ?? (await self.registration.pushManager.getSubscription()) ?? (await subscribe(kept.public_key));
     const answer = await fetch(`${kept.api}/v1/subscriptions/${encodeURIComponent(kept.subscription)}`, {
       method: "PUT",
       headers: { "Content-Type": "application/json", Authorization: `Bearer ${kept.renewal.token}` },
-      body: JSON.stringify({ ...subscription.toJSON(), vapid_key_id: kept.vapid_key_id }),
+      body: JSON.stringify({ ...found.toJSON(), vapid_key_id: kept.vapid_key_id }),
       credentials: "omit",
       signal: AbortSignal.timeout(REQUEST_MS),
     });
+    if (!isFinal(answer.status)) {
+      const retryAfterMs = 1000 * (Number(answer.headers.get("Retry-After")) || 0);
+      throw Object.assign(new Error(`the API answered ${answer.status}`), { retryAfterMs });
+    }
     if (answer.ok) {
       const { renewal } = await answer.json();
-      await keepSettings({ ...kept, renewal: renewal ?? kept.renewal, pending: false });
-    } else if (isFinal(answer.status)) {
+      await amendSettings(kept.subscription, { renewal: renewal ?? kept.renewal, pending: false, refused: null });
+    } else {
       // The token has ended, or the subscription is deleted: only the page can do something, with a new token.
-      await keepSettings({ ...kept, pending: false, refused: answer.status });
+      await amendSettings(kept.subscription, { pending: false, refused: answer.status });
     }
-    return answer.status;
   }
 
   // ---- Events -------------------------------------------------------------------------------------------------------
 
-  self.addEventListener("push", (event) => event.waitUntil(pushed(event)));
+  self.addEventListener("push", (event) => {
+    const handled = pushed(event);
+    // What is not done by then goes on for as long as the worker runs. A report that was not sent goes with the next one.
+    event.waitUntil(event.notification ? Promise.race([handled, pause(DECLARATIVE_MS)]) : handled);
+  });
 
   self.addEventListener("notificationclick", (event) => {
     const id = event.notification.data?.redial?.id;
@@ -504,6 +546,12 @@
   self.addEventListener("notificationclose", (event) => event.waitUntil(closed(event.notification)));
 
   self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(changed(event.newSubscription)));
+
+  self.addEventListener("sync", (event) => {
+    if (event.tag === CHANGE) {
+      event.waitUntil(submit(null));
+    }
+  });
 
   // What a page may ask, each answered over the port that came along: `{ok: value}` or `{error: text}`.
   const ASKED = {

@@ -9,6 +9,7 @@ export type RedialErrorCode =
   | "permission_denied"
   | "permission_dismissed"
   | "worker_failed"
+  | "worker_outdated"
   | "push_service_unreachable"
   | "push_service_refused"
   | "api_unreachable"
@@ -76,10 +77,10 @@ export declare function subscribe(
   options: SubscribeOptions | (() => SubscribeOptions | Promise<SubscribeOptions>),
 ): Promise<KeptSubscription>;
 
-/** This browser's subscription; `null` if it has none. */
+/** This browser's subscription; `null` if it has none, or if the API refused its last renewal: then subscribe again. */
 export declare function current(options?: { worker?: string }): Promise<CurrentSubscription | null>;
 
-/** Tells the API that the subscription lives, and replaces it if the browser has dropped it. For each visit. */
+/** Tells the API that the subscription lives, and replaces it if the browser or its push service has dropped it. For each visit. */
 export declare function renew(options?: {
   worker?: string;
   /** Gives a new token for the subscription from your server, once the stored one has ended. */

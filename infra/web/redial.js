@@ -20,6 +20,8 @@ const WORKER = "/redial-sw.js";
 // Browsers let `subscribe()` wait for ever while they have no connection to their push service.
 const SUBSCRIBE_MS = 30 * 1000;
 const WORKER_MS = 20 * 1000;
+// A worker that does not know the question never answers; one that does may have to start first.
+const SETTINGS_MS = 8 * 1000;
 const REQUEST_MS = 15 * 1000;
 
 const MESSAGES = {
@@ -30,6 +32,7 @@ const MESSAGES = {
   permission_denied: "Notifications are blocked for this page. Allow them in the browser's settings for this site.",
   permission_dismissed: "The question about notifications was closed without an answer. Try again.",
   worker_failed: "The service worker could not be started.",
+  worker_outdated: "An older service worker of this site is still active. Close all tabs of this site, then open it again.",
   push_service_unreachable: "The browser does not reach its push service. Check the connection and try again.",
   push_service_refused: "The browser's push service refused the subscription.",
   api_unreachable: "The server cannot be reached.",
@@ -80,7 +83,8 @@ function isInstalled() {
  * key (base64url) and `vapidKeyId` its id, `promptVersion` which wording the user agreed to. `worker` is the path of the
  * service worker, `tags` those that the token allows.
  *
- * Resolves to what the API answered. A subscription under another VAPID key is replaced.
+ * Resolves to what the API answered. A browser's subscription is replaced if it is under another VAPID key, if the API answers that its
+ * endpoint is gone, or if the API refused the last renewal.
  */
 export async function subscribe(options) {
   const hindrance = obstacle();
@@ -101,13 +105,12 @@ export async function subscribe(options) {
     origin: location.origin,
   };
   const registration = await register(worker);
-  const subscribed = await subscribeBrowser(registration, publicKey);
-  const document = await keep(`${api}/v1/subscriptions/${encodeURIComponent(id)}`, token, {
-    ...subscribed.toJSON(),
-    vapid_key_id: vapidKeyId,
-    consent,
-    ...(tags && { tags }),
-  });
+  // Before anything is stored at the API.
+  const former = await settingsOf(registration);
+  const url = `${api}/v1/subscriptions/${encodeURIComponent(id)}`;
+  const more = { vapid_key_id: vapidKeyId, consent, ...(tags && { tags }) };
+  const store = (subscribed) => keep(url, token, { ...subscribed.toJSON(), ...more });
+  const document = await storeBrowser(registration, publicKey, store, { replace: Boolean(former?.refused) });
   await ask(registration, "keep", {
     value: {
       api,
@@ -116,15 +119,19 @@ export async function subscribe(options) {
       public_key: publicKey,
       vapid_key_id: vapidKeyId,
       pending: false,
+      refused: null,
     },
   });
   return document;
 }
 
-/** What is known of this browser's subscription: `{subscription, api, vapid_key_id, host}`; `null` if it has none. */
+/**
+ * What is known of this browser's subscription: `{subscription, api, vapid_key_id, host}`; `null` if it has none, or if the API refused
+ * its last renewal.
+ */
 export async function current({ worker = WORKER } = {}) {
   const found = await existing(worker);
-  if (!found) {
+  if (!found || found.settings.refused) {
     return null;
   }
   const { settings, subscribed } = found;
@@ -137,8 +144,8 @@ export async function current({ worker = WORKER } = {}) {
 }
 
 /**
- * Tells the API that the subscription lives, and replaces it if the browser has dropped it; also sends reports that wait.
- * For each visit. Resolves to what the API answered, or to `null` if this browser never subscribed.
+ * Tells the API that the subscription lives, and replaces it if the browser has dropped it, or the push service its endpoint; also sends
+ * reports that wait. For each visit. Resolves to what the API answered, or to `null` if this browser never subscribed.
  *
  * The kept token ends, after 180 days at the latest. `token` is then called with the subscription's id, and gives a new token for it
  * from your server. Without it, and where the subscription was deleted, a `RedialError` has the `status`: then subscribe again.
@@ -148,24 +155,35 @@ export async function renew({ worker = WORKER, token = null } = {}) {
     return null;
   }
   const registration = await navigator.serviceWorker.getRegistration(worker);
-  const settings = registration?.active ? await ask(registration, "settings") : null;
+  const settings = registration?.active ? await settingsOf(registration) : null;
   if (!settings || Notification.permission !== "granted") {
     return null;
   }
-  const subscribed = await subscribeBrowser(registration, settings.public_key);
   const url = `${settings.api}/v1/subscriptions/${encodeURIComponent(settings.subscription)}`;
-  const body = { ...subscribed.toJSON(), vapid_key_id: settings.vapid_key_id };
+  let bearer = settings.renewal.token;
+  const store = async (subscribed) => {
+    const body = { ...subscribed.toJSON(), vapid_key_id: settings.vapid_key_id };
+    try {
+      return await keep(url, bearer, body);
+    } catch (error) {
+      if (error.status !== 401 || !token) {
+        throw error;
+      }
+      bearer = await token(settings.subscription);
+      return keep(url, bearer, body);
+    }
+  };
   let document;
   try {
-    document = await keep(url, settings.renewal.token, body);
+    document = await storeBrowser(registration, settings.public_key, store);
   } catch (error) {
-    if (error.status !== 401 || !token) {
-      throw error;
+    if (error instanceof RedialError && isRefusal(error.status)) {
+      await ask(registration, "keep", { value: { ...settings, refused: error.status } });
     }
-    document = await keep(url, await token(settings.subscription), body);
+    throw error;
   }
   const renewal = document.renewal ?? settings.renewal;
-  await ask(registration, "keep", { value: { ...settings, renewal, pending: false } });
+  await ask(registration, "keep", { value: { ...settings, renewal, pending: false, refused: null } });
   // Not waited for: what cannot be sent now goes with the next.
   ask(registration, "flush").catch(() => {});
   return document;
@@ -223,7 +241,7 @@ async function existing(worker) {
     return null;
   }
   const subscribed = await registration.pushManager.getSubscription();
-  const settings = subscribed && (await ask(registration, "settings"));
+  const settings = subscribed && (await settingsOf(registration));
   return settings ? { registration, settings, subscribed } : null;
 }
 
@@ -254,11 +272,23 @@ function isActive(registration) {
   });
 }
 
-async function subscribeBrowser(registration, publicKey) {
+// Stores the browser's subscription with `store`, and returns what the API answered. The API sends nothing to an endpoint that its push
+// service has dropped, and the browser does not learn of that: it subscribes again, once.
+async function storeBrowser(registration, publicKey, store, { replace = false } = {}) {
+  const document = await store(await subscribeBrowser(registration, publicKey, replace));
+  return document.state === "gone" ? store(await subscribeBrowser(registration, publicKey, true)) : document;
+}
+
+// Whether the same request would be refused again.
+function isRefusal(status) {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429;
+}
+
+async function subscribeBrowser(registration, publicKey, replace) {
   const wanted = { userVisibleOnly: true, applicationServerKey: bytes(publicKey) };
   const former = await registration.pushManager.getSubscription();
   if (former) {
-    if (sameBytes(former.options.applicationServerKey, wanted.applicationServerKey)) {
+    if (!replace && sameBytes(former.options.applicationServerKey, wanted.applicationServerKey)) {
       return former;
     }
     await former.unsubscribe();
@@ -293,16 +323,33 @@ function within(time, code, promise) {
 }
 
 // Asks the service worker, which alone touches the database.
-async function ask(registration, what, more = {}) {
+async function ask(registration, what, more = {}, time = WORKER_MS) {
   const { port1, port2 } = new MessageChannel();
   const answered = new Promise((resolve, reject) => {
     port1.onmessage = ({ data }) => ("error" in data ? reject(new Error(data.error)) : resolve(data.ok));
   });
   registration.active.postMessage({ redial: what, ...more }, [port2]);
   try {
-    return await within(WORKER_MS, "worker_failed", answered);
+    return await within(time, "worker_failed", answered);
   } finally {
     port1.close();
+  }
+}
+
+// What the active worker keeps. A site's own worker that does not import `redial-sw.js` yet does not answer, until the next one replaces it.
+async function settingsOf(registration) {
+  for (;;) {
+    const { active } = registration;
+    try {
+      return await ask(registration, "settings", {}, SETTINGS_MS);
+    } catch (error) {
+      if (error.code !== "worker_failed") {
+        throw error;
+      }
+      if (registration.active === active) {
+        throw new RedialError("worker_outdated");
+      }
+    }
   }
 }
 

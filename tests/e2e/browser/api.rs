@@ -3,6 +3,7 @@
 //! It also sends the page's test pushes, with Redial's own sealing, signing and egress.
 
 use std::{
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -53,13 +54,16 @@ pub(super) enum Refusal {
     Unavailable,
     /// The connection is cut without an answer.
     Cut,
+    /// 401: the token has ended.
+    Ended,
 }
 
-/// What the API was asked, and how it answers acknowledgements.
+/// What the API was asked, and how it answers.
 pub(super) struct Api {
     asked: Mutex<Vec<Asked>>,
     changed: watch::Sender<()>,
-    refusing: Mutex<Option<Refusal>>,
+    refusing: Mutex<HashMap<Method, Refusal>>,
+    gone: Mutex<HashSet<String>>,
     refused: AtomicUsize,
     sender: WebPushSender<RingSealer, Keys, System>,
 }
@@ -77,14 +81,25 @@ impl Api {
             asked: Mutex::default(),
             changed: watch::Sender::new(()),
             refusing: Mutex::default(),
+            gone: Mutex::default(),
             refused: AtomicUsize::new(0),
             sender: WebPushSender::new(RingSealer::new(), signer, egress, System),
         }
     }
 
-    /// From now on acknowledgements are refused, or taken.
-    pub(super) fn refuse_acks(&self, refusal: Option<Refusal>) {
-        *self.refusing.lock().expect("not poisoned") = refusal;
+    /// From now on requests of a method are refused.
+    pub(super) fn refuse(&self, method: Method, refusal: Refusal) {
+        self.refusing.lock().expect("not poisoned").insert(method, refusal);
+    }
+
+    /// From now on all requests are taken.
+    pub(super) fn take(&self) {
+        self.refusing.lock().expect("not poisoned").clear();
+    }
+
+    /// From now on the endpoint of this subscription is gone.
+    pub(super) fn lose(&self, subscription: &Value) {
+        self.gone.lock().expect("not poisoned").insert(subscription["endpoint"].to_string());
     }
 
     pub(super) fn refused(&self) -> usize {
@@ -144,7 +159,10 @@ impl Api {
         match (&asked.method, asked.path.as_str()) {
             (&Method::OPTIONS, _) => answer(StatusCode::NO_CONTENT, "text/plain", ""),
             (&Method::PUT, "/v1/subscriptions/s_browser") => {
-                let document = json!({"subscription": SUBSCRIPTION, "state": "active", "tags": [],
+                let endpoint = asked.json()["endpoint"].to_string();
+                let is_gone = self.gone.lock().expect("not poisoned").contains(&endpoint);
+                let state = if is_gone { "gone" } else { "active" };
+                let document = json!({"subscription": SUBSCRIPTION, "state": state, "tags": [],
                     "renewal": {"token": RENEWAL, "expires_at": "2030-01-01T00:00:00Z"}});
                 json_answer(StatusCode::CREATED, &document)
             }
@@ -163,8 +181,7 @@ impl Api {
 
 impl Answers for Api {
     async fn answer(&self, asked: Asked) -> Option<Response<Full<Bytes>>> {
-        let refusal = *self.refusing.lock().expect("not poisoned");
-        let refusal = refusal.filter(|_| asked.path == "/v1/acks");
+        let refusal = self.refusing.lock().expect("not poisoned").get(&asked.method).copied();
         if refusal.is_some() {
             self.refused.fetch_add(1, Ordering::SeqCst);
             self.changed.send_replace(());
@@ -174,6 +191,7 @@ impl Answers for Api {
             Some(Refusal::Unavailable) => {
                 json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({"title": "later"}))
             }
+            Some(Refusal::Ended) => json_answer(StatusCode::UNAUTHORIZED, &json!({"title": "ended"})),
             None => self.route(&asked),
         };
         set(&mut response, "access-control-allow-origin", "*");

@@ -70,6 +70,28 @@ const ORDERS = {
     const shown = await (await worker()).getNotifications();
     return shown.map(({ title, body, tag, silent, data }) => ({ title, body, tag, silent, data }));
   },
+  // A function of `redial.js`. `subscribe` gets what the page's own server gives, too.
+  redial: async ({ call, options }) => {
+    const redial = await import("/redial.js");
+    const session = call === "subscribe" ? await (await fetch("/demo/session")).json() : {};
+    const given = { publicKey: session.public_key, vapidKeyId: session.vapid_key_id, promptVersion: "test" };
+    try {
+      return await redial[call](call === "subscribe" ? { ...session, ...given, ...options } : options);
+    } catch (error) {
+      return { code: error.code, status: error.status };
+    }
+  },
+  // What `worker.js` has: the name of an order there, and what it takes.
+  inWorker: async ({ name, ...more }) => {
+    const { port1, port2 } = new MessageChannel();
+    const answered = new Promise((resolve) => (port1.onmessage = ({ data }) => resolve(data)));
+    (await worker()).active.postMessage({ test: name, ...more }, [port2]);
+    const { ok, error } = await answered;
+    if (error) {
+      throw new Error(error);
+    }
+    return ok;
+  },
   reload: () => {
     setTimeout(() => location.reload(), 50);
   },

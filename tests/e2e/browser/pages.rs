@@ -1,4 +1,4 @@
-//! The way of a test's orders into the page: the demo's own server of `infra/web`, with a script more.
+//! The way of a test's orders into the page and its service worker: the demo's own server of `infra/web`, with a script more in each.
 
 use std::{
     sync::{
@@ -21,6 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const HELD: Duration = Duration::from_secs(5);
 
 const DRIVER: &str = include_str!("driver.js");
+/// What the service worker has more than a user's.
+const WORKER: &str = include_str!("worker.js");
+/// A site's own worker that does not import `redial-sw.js` yet.
+pub(super) const OLD_WORKER: &str = "/test/old-sw.js";
 /// What the page has more than a user's.
 const DRIVEN: &str = "<script type=\"module\" src=\"/test/driver.js\"></script></body>";
 
@@ -80,11 +84,14 @@ impl<B: BackOffice> Pages<B> {
         }
     }
 
-    async fn driven(page: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
-        let (head, body) = page.into_parts();
+    async fn changed(
+        file: Response<Full<Bytes>>,
+        change: impl Fn(String) -> String,
+    ) -> Response<Full<Bytes>> {
+        let (head, body) = file.into_parts();
         let Ok(whole) = body.collect().await;
-        let text = String::from_utf8(whole.to_bytes().into()).expect("a page is text");
-        Response::from_parts(head, Full::new(text.replace("</body>", DRIVEN).into()))
+        let text = String::from_utf8(whole.to_bytes().into()).expect("a file is text");
+        Response::from_parts(head, Full::new(change(text).into()))
     }
 }
 
@@ -93,6 +100,9 @@ impl<B: BackOffice> Answers for Pages<B> {
         Some(match (&asked.method, asked.path.as_str()) {
             (&Method::GET, "/test/driver.js") => {
                 answer(StatusCode::OK, "text/javascript; charset=utf-8", DRIVER)
+            }
+            (&Method::GET, OLD_WORKER) => {
+                answer(StatusCode::OK, "text/javascript; charset=utf-8", "// It knows no messages.")
             }
             (&Method::GET, "/test/order") => self.next_order().await,
             (&Method::POST, "/test/report") => {
@@ -105,7 +115,13 @@ impl<B: BackOffice> Answers for Pages<B> {
                 json_answer(StatusCode::OK, &json!(null))
             }
             _ if self.ended.load(Ordering::Relaxed) => return None,
-            (&Method::GET, "/") => Self::driven(self.site.answer(asked).await?).await,
+            (&Method::GET, "/") => {
+                let page = self.site.answer(asked).await?;
+                Self::changed(page, |text| text.replace("</body>", DRIVEN)).await
+            }
+            (&Method::GET, "/redial-sw.js") => {
+                Self::changed(self.site.answer(asked).await?, |text| text + WORKER).await
+            }
             _ => self.site.answer(asked).await?,
         })
     }

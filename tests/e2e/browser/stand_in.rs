@@ -9,8 +9,9 @@ use redial_testkit::{
 use serde_json::{Value, json};
 
 use super::{
-    api::{Api, Own, REJECTED, Refusal, UNANSWERED, envelope, token},
+    api::{Api, Own, REJECTED, Refusal, SUBSCRIPTION, UNANSWERED, envelope, token},
     open_page::{LOOK_AGAIN, OpenPage, PATIENCE},
+    pages::OLD_WORKER,
 };
 
 /// The page with its own API; `None` if there is no Firefox here.
@@ -33,6 +34,11 @@ impl OpenPage<Own> {
         found.unwrap_or_else(|| panic!("no {ack:?} among {:?}", self.api().acks()));
     }
 
+    /// Calls a function of `redial.js`.
+    async fn calls(&self, call: &str, options: Value) -> Value {
+        self.page("redial", json!({"call": call, "options": options})).await
+    }
+
     async fn push_to(&self, subscription: &Value, payload: &Value) {
         assert_eq!(self.api().push(subscription, payload, 60).await, 201);
     }
@@ -49,12 +55,16 @@ async fn a_browser_subscribes_shows_and_reports_pushes_and_unsubscribes() {
     a_duplicate_is_shown_once(&it, &subscription).await;
     pushes_without_an_envelope_are_shown_too(&it, &subscription).await;
     a_declarative_push_is_shown_reported_and_followed(&it, &subscription).await;
+    a_declarative_push_in_webkit_is_shown_and_reported(&it).await;
     what_comes_after_its_time_makes_no_sound(&it, &subscription).await;
     a_refused_report_of_a_closed_notification_comes_again(&it, &subscription).await;
     a_report_that_finds_no_connection_is_sent_again_by_itself(&it, &subscription).await;
     what_came_while_it_was_away_is_shown(&it, &subscription).await;
     let renewed = a_subscription_that_the_browser_lost_is_renewed(&it, &subscription).await;
-    unsubscribes(&it, &renewed).await;
+    let replaced = a_browser_whose_endpoint_is_gone_gets_another(&it, &renewed).await;
+    let subscribed = subscribing_after_a_refused_renewal_gets_another_endpoint(&it, &replaced).await;
+    an_older_worker_is_reported_before_anything_is_stored(&it).await;
+    unsubscribes(&it, &subscribed).await;
     assert_eq!(it.page("complaints", json!({})).await, json!([]));
 }
 
@@ -190,6 +200,18 @@ async fn a_declarative_push_is_shown_reported_and_followed(it: &OpenPage<Own>, s
     assert_eq!(data["redial"]["late"], false);
 }
 
+async fn a_declarative_push_in_webkit_is_shown_and_reported(it: &OpenPage<Own>) {
+    let order = |id, title, hangs| {
+        let mut document = declarative(id, title, 4_000_000_000);
+        json!({"name": "declarativePush", "notification": document["notification"].take(), "hangs": hangs})
+    };
+    it.page("inWorker", order("webkit", "In WebKit", false)).await;
+    it.acked("webkit", "displayed").await;
+    assert_eq!(shown(it, "In WebKit").await["data"]["own"], json!({"order": 17}));
+    // The event ends also where a promise stays pending.
+    it.page("inWorker", order("pending", "Pending", true)).await;
+}
+
 async fn what_comes_after_its_time_makes_no_sound(it: &OpenPage<Own>, subscription: &Value) {
     it.push_to(subscription, &declarative("late", "Late", 1_600_000_000)).await;
     it.acked("late", "displayed").await;
@@ -201,11 +223,11 @@ async fn what_comes_after_its_time_makes_no_sound(it: &OpenPage<Own>, subscripti
 }
 
 async fn a_refused_report_of_a_closed_notification_comes_again(it: &OpenPage<Own>, subscription: &Value) {
-    it.api().refuse_acks(Some(Refusal::Unavailable));
+    it.api().refuse(Method::POST, Refusal::Unavailable);
     it.push_to(subscription, &envelope("closed", &staying("To be closed"))).await;
     let mut desktop = it.firefox.desktop().await.expect("a connection");
     desktop.close_notification("To be closed").await.expect("it is closed");
-    it.api().refuse_acks(None);
+    it.api().take();
     it.push_to(subscription, &envelope("next", &staying("Next"))).await;
     for (id, event) in [("next", "displayed"), ("closed", "displayed"), ("closed", "closed")] {
         it.acked(id, event).await;
@@ -213,12 +235,12 @@ async fn a_refused_report_of_a_closed_notification_comes_again(it: &OpenPage<Own
 }
 
 async fn a_report_that_finds_no_connection_is_sent_again_by_itself(it: &OpenPage<Own>, subscription: &Value) {
-    it.api().refuse_acks(Some(Refusal::Cut));
+    it.api().refuse(Method::POST, Refusal::Cut);
     let before = it.api().refused();
     it.push_to(subscription, &envelope("offline", &staying("Offline"))).await;
     let cut = it.api().wait(PATIENCE, |api| (api.refused() > before).then_some(())).await;
     cut.expect("a report");
-    it.api().refuse_acks(None);
+    it.api().take();
     it.acked("offline", "displayed").await;
 }
 
@@ -232,7 +254,12 @@ async fn what_came_while_it_was_away_is_shown(it: &OpenPage<Own>, subscription: 
 }
 
 async fn a_subscription_that_the_browser_lost_is_renewed(it: &OpenPage<Own>, subscription: &Value) -> Value {
+    it.api().refuse(Method::PUT, Refusal::Unavailable);
+    let before = it.api().refused();
     it.push.forget_browsers();
+    let refused = it.api().wait(PATIENCE, |api| (api.refused() > before + 1).then_some(())).await;
+    refused.unwrap_or_else(|| panic!("{:?}", it.push.events()));
+    it.api().take();
     let with_renewal = |api: &Api| {
         let puts = api.asked(&Method::PUT);
         puts.into_iter().find(|put| put.json()["endpoint"] != subscription["endpoint"])
@@ -247,10 +274,58 @@ async fn a_subscription_that_the_browser_lost_is_renewed(it: &OpenPage<Own>, sub
     renewed
 }
 
+/// What the API has now, with another endpoint than before: the push service knows that one, and no longer the former one.
+async fn replaced(it: &OpenPage<Own>, former: &Value, id: &str) -> Value {
+    let subscription = it.back_office().subscription();
+    assert_ne!(subscription["endpoint"], former["endpoint"]);
+    it.push_to(&subscription, &envelope(id, &staying("Replaced"))).await;
+    it.acked(id, "displayed").await;
+    unregistered(it, former).await;
+    subscription
+}
+
+async fn unregistered(it: &OpenPage<Own>, former: &Value) {
+    let former = former["endpoint"].as_str();
+    let is_it = |event: &Event| matches!(event, Event::Unregistered { endpoint, .. } if endpoint.as_deref() == former);
+    it.push_event("unsubscription", is_it).await;
+}
+
+async fn a_browser_whose_endpoint_is_gone_gets_another(it: &OpenPage<Own>, former: &Value) -> Value {
+    it.api().lose(former);
+    let renewed = it.calls("renew", json!({})).await;
+    assert_eq!(renewed["state"], "active");
+    let renewed = replaced(it, former, "replaced").await;
+    it.api().lose(&renewed);
+    let subscribed = it.calls("subscribe", json!({})).await;
+    assert_eq!(subscribed["state"], "active");
+    replaced(it, &renewed, "replaced-again").await
+}
+
+async fn subscribing_after_a_refused_renewal_gets_another_endpoint(
+    it: &OpenPage<Own>,
+    former: &Value,
+) -> Value {
+    it.api().refuse(Method::PUT, Refusal::Ended);
+    let refused = it.calls("renew", json!({})).await;
+    assert_eq!(refused, json!({"code": "api_refused", "status": 401}));
+    assert_eq!(it.calls("current", json!({})).await, Value::Null);
+    it.api().take();
+    it.calls("subscribe", json!({})).await;
+    assert_eq!(it.calls("current", json!({})).await["subscription"], SUBSCRIPTION);
+    replaced(it, former, "subscribed-again").await
+}
+
+async fn an_older_worker_is_reported_before_anything_is_stored(it: &OpenPage<Own>) {
+    let stored = it.api().asked(&Method::PUT).len();
+    let refused = it.calls("subscribe", json!({"worker": OLD_WORKER})).await;
+    assert_eq!(refused, json!({"code": "worker_outdated"}));
+    assert_eq!(it.api().asked(&Method::PUT).len(), stored);
+}
+
 async fn unsubscribes(it: &OpenPage<Own>, subscription: &Value) {
     it.click("#unsubscribe").await;
     it.page_shows("#browser-state[data-state=off]").await;
-    it.push_event("unsubscription", |event| matches!(event, Event::Unregistered { .. })).await;
+    unregistered(it, subscription).await;
     assert_eq!(it.api().push(subscription, &json!("late"), 60).await, 410);
     let deletions = it.api().asked(&Method::DELETE);
     let [deletion] = deletions.as_slice() else { panic!("{deletions:?}") };
