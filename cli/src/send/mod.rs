@@ -29,7 +29,7 @@ use redial_core::{
     zone::Zone,
 };
 use redial_engine::ports::Clock as _;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     arguments,
@@ -138,11 +138,6 @@ impl One {
         }
         let to = if is_url { json!({"webhook": {"url": to}}) } else { json!({"subscription": to}) };
         let mut message = json!({"tenant": tenant.as_str(), "to": to});
-        if let Some(payload) = payload {
-            let structured = serde_json::from_str::<Value>(payload).ok();
-            let structured = structured.filter(|it| it.is_object() || it.is_array());
-            message["payload"] = structured.unwrap_or_else(|| payload.as_str().into());
-        }
         if let Some(id) = id {
             message["id"] = id.as_str().into();
         }
@@ -158,7 +153,15 @@ impl One {
         if let Some(traceparent) = traceparent {
             message["traceparent"] = traceparent.as_str().into();
         }
-        Ok(Some(message.to_string()))
+        let mut message = message.to_string();
+        if let Some(payload) = payload {
+            // As it is: to read it into a value would round its numbers and sort its fields.
+            let structured = serde_json::from_str::<&RawValue>(payload).ok().map(RawValue::get);
+            let structured = structured.filter(|it| it.starts_with(['{', '[']));
+            let payload = structured.map_or_else(|| Value::from(payload.as_str()).to_string(), str::to_owned);
+            message.insert_str(1, &format!("\"payload\":{payload},"));
+        }
+        Ok(Some(message))
     }
 }
 
@@ -398,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_message_is_made_of_the_command_s_arguments() {
-        let message = |to: &str, payload: Option<&str>, id: Option<&str>| {
+        let text = |to: &str, payload: Option<&str>, id: Option<&str>| {
             let one = One {
                 to: Some(to.to_owned()),
                 tenant: Tenant::parse("acme"),
@@ -409,8 +412,14 @@ mod tests {
                 zone: id.and_then(|_| Zone::parse("Europe/Berlin")),
                 traceparent: id.map(|_| "00-1".to_owned()),
             };
-            one.message().ok().flatten().map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
+            one.message().ok().flatten()
         };
+        let message = |to: &str, payload: Option<&str>, id: Option<&str>| {
+            text(to, payload, id).map(|text| serde_json::from_str::<Value>(&text).expect("JSON"))
+        };
+        let exact = r#"{"b":1.10, "a":12345678901234567890123}"#;
+        let sent = text("s1", Some(exact), None).expect("a message");
+        assert!(sent.contains(&format!("\"payload\":{exact},")), "as it was written: {sent}");
         let expected = json!({"tenant": "acme", "to": {"subscription": "s1"}, "payload": "hello"});
         assert_eq!(message("s1", Some("hello"), None), Some(expected));
         let expected = json!({"tenant": "acme", "to": {"webhook": {"url": "https://a.example/"}}, "payload": {"a": 1}, "id": "m1", "tags": ["of:m1"], "deliver_between": {"from": "22:00", "to": "06:00", "time_zone": "Europe/Berlin"}, "traceparent": "00-1"});

@@ -2,7 +2,7 @@
 //!
 //! | pk | sk | attributes |
 //! |---|---|---|
-//! | `origin#<origin>` | `state` | `version`, and `state`: JSON of an [`OriginState`] |
+//! | `origin#<origin>` | `state` | `version`, `state`: JSON of an [`OriginState`], and `own`: by which a writer knows what it wrote |
 //! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, and those by place (`t0a` to `r7l`), which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
 //! | the same three | with `<origin>#<tenant>#<hash of the address>` in the origin's place | of one recipient that is, or was lately, in trouble |
@@ -22,18 +22,21 @@ mod slots;
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure::AllOld;
 use futures_util::future::join_all;
+use rand::RngExt as _;
 use redial_core::endpoint::Origin;
 use redial_core::protection::token_bucket::{Answer, Request};
 use redial_core::protection::{Circuit, Count, Counted, OriginState, Phase};
 use redial_core::time::Timestamp;
-use redial_engine::ports::{Allowed, Limited, PortError, Protection, StoredOrigin};
+use redial_engine::ports::{Allowed, Limited, PortError, Protection, Randomness as _, StoredOrigin};
 use redial_engine::protection::COUNTERS;
 
 use self::limit_item::{limit_key, read_and_log};
 use crate::retries::Patience;
+use crate::system::System;
 use crate::table::attributes::{Item, Read as _, expiry, key, n, s};
-use crate::table::{Reading, Table, on_a_table};
+use crate::table::{Reading, Table, Update, on_a_table};
 use crate::telemetry;
 
 /// The partition of the list of origins.
@@ -156,13 +159,17 @@ impl Protection for DynamoProtection {
             self.list(circuit, now).await;
         }
         let text = serde_json::to_string(&state).expect("a state has string keys and plain numbers");
+        // The SDK makes a call again whose answer is lost, and meets its own write then.
+        let own = format!("{:016x}", System.rng().random::<u64>());
         let values = [
             (":next", n(version.saturating_add(1))),
             (":state", s(text)),
             (":expires_at", expiry(now.plus(kept(circuit)))),
+            (":own", s(&own)),
         ];
-        let expression = "SET #version = :next, #state = :state, #expires_at = :expires_at";
+        let expression = "SET #version = :next, #state = :state, #expires_at = :expires_at, #own = :own";
         let update = self.table.update(state_key(circuit), expression, values);
+        let update = update.return_values_on_condition_check_failure(AllOld);
         let update = if is_first {
             // A version that is no number reads as 0: one written by hand must not stop all exchanges.
             update
@@ -175,7 +182,10 @@ impl Protection for DynamoProtection {
                 .condition_expression("#version = :version")
                 .expression_attribute_values(":version", n(version))
         };
-        let is_ours = self.table.send(update).await?.is_done();
+        let is_ours = match self.table.send(update).await? {
+            Update::Done(_) => true,
+            Update::Refused(item) => item.text("own") == Some(&own),
+        };
         if is_ours && !is_first && state.breaker().phase(now) != Phase::Closed {
             self.list(circuit, now).await;
         }

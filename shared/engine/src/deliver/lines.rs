@@ -220,16 +220,16 @@ impl<P: Ports> Worker<P> {
     ) -> Result<(), PortError> {
         match release.shard {
             Some(number) => self.release_shard(invocation, release, number).await,
-            None => self.look_after(release.line).await,
+            None => self.look_after(invocation, release.line).await,
         }
     }
 
-    async fn look_after(&self, line: Line) -> Result<(), PortError> {
+    async fn look_after(&self, invocation: &Invocation, line: Line) -> Result<(), PortError> {
         let Some(registered) = self.wait_registry.line(line.clone()).await? else { return Ok(()) };
         match self.lets_go(&line).await? {
-            LetsGo::None => self.end_those_over(&line, registered.shards).await,
+            LetsGo::None => self.end_those_over(invocation, &line, registered.shards).await,
             LetsGo::Probes(number) => {
-                self.end_those_over(&line, registered.shards).await?;
+                self.end_those_over(invocation, &line, registered.shards).await?;
                 self.send_as_probes(&line, registered.shards, number).await
             }
             LetsGo::PerSecond(_) | LetsGo::All => {
@@ -238,11 +238,19 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Sends on what has waited for as long as it may: it ends, or waits on.
-    async fn end_those_over(&self, line: &Line, shards: u16) -> Result<(), PortError> {
+    /// Sends on what has waited for as long as it may: it ends, or waits on. The next sweep goes on where the invocation has no time left.
+    async fn end_those_over(
+        &self,
+        invocation: &Invocation,
+        line: &Line,
+        shards: u16,
+    ) -> Result<(), PortError> {
         let over = self.system.now().plus(LEAVES_BEFORE);
         for shard in line.shards(shards) {
             loop {
+                if invocation.is_ending(self.system.now()) {
+                    return Ok(());
+                }
                 let mut page = self.parking.page(Partition::Line(shard.clone()), PAGE).await?;
                 let all = page.len();
                 page.retain(|item| item.key.until().is_none_or(|until| until <= over));

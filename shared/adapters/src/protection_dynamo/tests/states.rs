@@ -5,6 +5,7 @@ use redial_core::protection::{AtOrigin, Place, Whose};
 use redial_engine::protection::{Guard, Seen, Settings};
 
 use super::*;
+use crate::stub_dynamo::{StubDynamo, error};
 use crate::write_units::WriteUnits;
 
 const STATE: &str = "origin#https://push.example";
@@ -26,13 +27,18 @@ async fn the_items_of_an_origin_are_as_documented() {
     }
     assert_eq!(harness.worker.add(7, vec![(push.clone(), counted.clone())], at(1)).await, [Ok(())]);
     let text = serde_json::to_string(&state).expect("JSON");
+    let own = harness.table.item(STATE, "state").expect("a state")["own"].clone();
     let counts = json!({
         "attempts": n(9), "failures": n(3), "limited": n(2), "retries": n(1), "held": n(4), "older": n(5), "refused": n(6),
         "t3a": n(9), "t3f": n(3), "t3l": n(2), "r5a": n(9), "r5f": n(3), "r5l": n(2),
         "expires_at": n(1_800_086_400),
     });
     for (pk, sk, item) in [
-        (STATE, "state", json!({"version": n(1), "state": {"S": text}, "expires_at": n(1_800_604_800)})),
+        (
+            STATE,
+            "state",
+            json!({"version": n(1), "state": {"S": text}, "expires_at": n(1_800_604_800), "own": own}),
+        ),
         ("origins", "https://push.example", json!({"expires_at": n(1_800_604_800)})),
         ("origin#https://push.example#7", "counts", counts),
     ] {
@@ -58,6 +64,23 @@ async fn of_concurrent_exchanges_of_a_version_one_wins() {
     // No version, or an older one, is too late.
     for version in [0, 19, 21] {
         assert_eq!(harness.worker.exchange(&push, version, open(), at(0)).await, Ok(false), "{version}");
+    }
+}
+
+/// The SDK makes a call again whose answer is lost.
+#[tokio::test]
+async fn an_exchange_that_meets_its_own_write_has_won() {
+    for (is_own, won) in [(true, true), (false, false)] {
+        let stub = StubDynamo::new(move |_, call| {
+            let mut refused = error("ConditionalCheckFailedException");
+            let own = call["ExpressionAttributeValues"][":own"].clone();
+            assert_eq!(call["ReturnValuesOnConditionCheckFailure"], "ALL_OLD");
+            refused["Item"] =
+                json!({"version": n(8), "own": if is_own { own } else { json!({"S": "another's"}) }});
+            Err(refused)
+        });
+        let worker = DynamoProtection::new(stub.client(), "control".to_owned());
+        assert_eq!(worker.exchange(&circuit("push"), 7, OriginState::default(), at(0)).await, Ok(won));
     }
 }
 
