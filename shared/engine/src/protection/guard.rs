@@ -226,8 +226,11 @@ impl Guard {
                 for circuit in circuits {
                     known.entry(circuit).read_at = Some(now);
                 }
+                // What was never read is not known to be without a limit, and is asked for again as soon as a state.
+                let Settings { state_max_age, limit_max_age, .. } = self.settings;
+                let unknown = (Allowed::default(), now.minus(limit_max_age.saturating_sub(state_max_age)));
                 for limit in limits {
-                    known.limits.entry(limit).or_insert((Allowed::default(), now)).1 = now;
+                    known.limits.entry(limit).and_modify(|it| it.1 = now).or_insert(unknown);
                 }
                 Some(error)
             }

@@ -11,8 +11,8 @@ use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, Limited, StoredOrigin};
 use redial_engine::protection::{Admission, Ask, EndpointLimit, ProbeOf, Seen};
-use redial_memory::Memory;
 use redial_memory::senders::answered;
+use redial_memory::{Memory, PortErrorKind};
 use serde_json::json;
 
 use crate::harness::{Harness, origin, tenant};
@@ -137,6 +137,27 @@ fn workers_take_slots_of_as_many_parts_of_a_bucket_whenever_they_read_of_a_pace(
         let ahead = memory.now().plus(AHEAD);
         assert!(free_from.iter().all(|at| *at > ahead), "{pause}");
     }
+}
+
+#[test]
+fn a_limit_that_could_not_be_read_is_read_again_soon() {
+    let mut under = UnderALimit::of("1/s", &[0]);
+    under.memory.fail("protection", 1, PortErrorKind::Throttled);
+    let mut admitted = |pause: u64| {
+        under.memory.pass(Duration::from_millis(pause));
+        let now = under.memory.now();
+        let asks: Vec<Ask> = (0..10).map(|_| ask(now)).collect();
+        let worker = &under.workers[0];
+        let admit = worker.guard.admit(&worker.memory, &asks, now, &mut under.rng);
+        let admissions = admit.now_or_never().expect("the store answers at once").admissions;
+        admissions.iter().filter(|it| matches!(it, Admission::Go { .. })).count()
+    };
+    assert_eq!(
+        (admitted(0), admitted(1_000)),
+        (10, 10),
+        "it is not known, and protection never stops the sending"
+    );
+    assert!(admitted(500) <= 2);
 }
 
 /// What was turned away at an old limit has places for hours; what comes under a new one does not wait behind them.
