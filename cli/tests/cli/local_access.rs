@@ -219,5 +219,5 @@ async fn the_environment_of_a_stack_is_what_an_sdk_needs() {
     let status = run(&mut unregistered("local status --json", stack.folder()), "").succeeds();
     assert!(status.contains(&description.endpoint) && !status.contains(key.expose_secret()), "{status}");
     let said = run(&mut unregistered("local env --name shop", stack.folder()), "").refused_with(1);
-    assert!(said.contains("no stack named shop is up"), "{said}");
+    assert!(said.contains("no stack named shop is up; up: --name here"), "{said}");
 }

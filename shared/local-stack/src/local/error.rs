@@ -101,8 +101,8 @@ pub enum LocalError {
         "the emulator of the stack {name} has ended, and what was in it is gone: `redial local up {options}` starts a new one{log}"
     )]
     Ended { name: String, options: String, log: String },
-    #[error("no stack named {0} is up")]
-    NotUp(String),
+    #[error("no stack named {name} is up{others}")]
+    NotUp { name: String, others: String },
 }
 
 impl LocalError {

@@ -168,13 +168,20 @@ pub fn find(name: &str, state: Option<&Path>) -> Result<Known, LocalError> {
     match read(&folder)? {
         Some((known, true)) => Ok(known),
         Some((known, false)) => Err(of_ended(&known, state)),
-        None => Err(LocalError::NotUp(name.to_owned())),
+        None => Err(not_up(name, state)),
     }
+}
+
+/// With the options of those that are.
+fn not_up(name: &str, state: Option<&Path>) -> LocalError {
+    let up = known(state).unwrap_or_default();
+    let options: Vec<String> = up.iter().map(|it| format!("--name {}", it.name)).collect();
+    let others = if up.is_empty() { String::new() } else { format!("; up: {}", options.join(", ")) };
+    LocalError::NotUp { name: name.to_owned(), others }
 }
 
 pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalError> {
     let folder = stack_folder(state, &Source::find(None)?, name)?;
-    let not_up = || LocalError::NotUp(name.to_owned());
     let is_running = guarded_process::running_pid(&folder).is_some();
     let (known, up) = match read(&folder)? {
         Some(read) => read,
@@ -183,7 +190,7 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
             end_processes(&folder).await;
             return remove(&folder);
         }
-        None => return Err(not_up()),
+        None => return Err(not_up(name, state)),
     };
     if known.stack.pid.is_some() {
         guarded_process::end_running(&hosting::folder_beside(&folder)).await;
@@ -209,7 +216,7 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
     }
     remove(&folder)?;
     // Of a stack that was killed, what it had at its parts was up.
-    if up || known.stack.parts.is_some() { Ok(()) } else { Err(not_up()) }
+    if up || known.stack.parts.is_some() { Ok(()) } else { Err(not_up(name, state)) }
 }
 
 /// Whether a LocalStack is noted to have a stack that it does not have: it was restarted since.
