@@ -38,7 +38,8 @@ impl Recipient {
         let own = target.deliveries().find(&delivery).await?;
         let mut acknowledged = own.as_ref().map(|record| record.acknowledged.clone()).unwrap_or_default();
         if on_page.is_some() {
-            acknowledged.extend(target.acks().acknowledged(&delivery, System.now()).await?);
+            acknowledged
+                .extend(target.acks().acknowledged(&delivery, System.now()).await?.unwrap_or_default());
         }
         let own = own.map(|record| record.entry);
         let Some(state) = state(own.as_ref(), on_page.as_ref()) else {

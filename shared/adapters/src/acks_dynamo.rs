@@ -123,10 +123,11 @@ impl Acks for DynamoAcks {
         &self,
         key: &DeliveryKey,
         now: Timestamp,
-    ) -> Result<Vec<(AckEvent, Timestamp)>, PortError> {
+    ) -> Result<Option<Vec<(AckEvent, Timestamp)>>, PortError> {
         let mut found = self.table.get_each(vec![own_key(key)], Patience::brief()).await;
         let item = found.pop().expect("every key is answered")?;
-        Ok(item.filter(|item| is_kept(item, now)).map(|item| times(&item)).unwrap_or_default())
+        let item = item.filter(|item| is_kept(item, now)).unwrap_or_default();
+        Ok((!item.contains_key(ERASED)).then(|| times(&item)))
     }
 }
 

@@ -50,7 +50,7 @@ impl Known {
 pub async fn find(env: &impl HttpApi, key: &DeliveryKey, now: Timestamp) -> Result<Option<Known>, PortError> {
     let entry = env.ledger().find(key).await?;
     let Some(position) = Position::of(key) else { return Ok(entry.map(|it| Known::Entry(Box::new(it)))) };
-    let acknowledged = env.acks().acknowledged(key, now).await?;
+    let Some(acknowledged) = env.acks().acknowledged(key, now).await? else { return Ok(None) };
     let with = |record: DeliveryRecord| {
         let acknowledged = record.acknowledged.iter().chain(&acknowledged).copied().collect();
         Known::Entry(Box::new(DeliveryRecord { acknowledged, ..record }))

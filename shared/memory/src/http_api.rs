@@ -168,7 +168,9 @@ impl Acks for Memory {
         now: Timestamp,
     ) -> Result<Acknowledged, PortError> {
         self.effect("acknowledge", |state| {
-            let is_first = if Position::of(key).is_some() {
+            let is_first = if state.erased_recipients.contains(key) {
+                false
+            } else if Position::of(key).is_some() {
                 let (end, first) = state.acks_apart.entry(key.clone()).or_default();
                 *end = until.max(*end);
                 note(first, event, now)
@@ -186,10 +188,11 @@ impl Acks for Memory {
         &self,
         key: &DeliveryKey,
         now: Timestamp,
-    ) -> Result<Vec<(AckEvent, Timestamp)>, PortError> {
+    ) -> Result<Option<Vec<(AckEvent, Timestamp)>>, PortError> {
         self.effect("acknowledged", |state| {
             let kept = state.acks_apart.get(key).filter(|(until, _)| now < *until);
-            kept.map(|(_, first)| first.iter().map(|(event, at)| (*event, *at)).collect()).unwrap_or_default()
+            let kept = kept.map(|(_, first)| first.iter().map(|(event, at)| (*event, *at)).collect());
+            (!state.erased_recipients.contains(key)).then(|| kept.unwrap_or_default())
         })
         .await
     }

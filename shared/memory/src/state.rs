@@ -128,6 +128,8 @@ pub struct State {
     pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
     /// The same of recipients of pages, and until when it is kept.
     pub acks_apart: BTreeMap<DeliveryKey, (Timestamp, BTreeMap<AckEvent, Timestamp>)>,
+    /// Recipients of pages whose person was erased.
+    pub erased_recipients: BTreeSet<DeliveryKey>,
     pub public_keys: Vec<PublicKey>,
     pub origins: BTreeMap<Origin, StoredOrigin>,
     /// What origins' states were before, each with when it was replaced: for eventually consistent reads.

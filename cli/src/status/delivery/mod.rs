@@ -107,7 +107,7 @@ async fn find(target: &Target, key: &DeliveryKey) -> Result<Found, PortError> {
         found.details = found.entry.as_ref().map(|_| details(&item)).unwrap_or_default();
     }
     if let Some(position) = Position::of(key) {
-        found.details.acknowledged.extend(target.acks().acknowledged(key, now).await?);
+        found.details.acknowledged.extend(target.acks().acknowledged(key, now).await?.unwrap_or_default());
         if found.entry.is_none() {
             found.on_page = target.audiences().on_page(&position, now).await?;
         }

@@ -180,7 +180,7 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
     let acknowledge = async |event| acks.acknowledge(&delivery, event, run.kept_until, now).await;
     assert_eq!(acknowledge(AckEvent::Displayed).await, Ok(Acknowledged::First));
     assert_eq!(acknowledge(AckEvent::Displayed).await, Ok(Acknowledged::Again));
-    assert_eq!(acks.acknowledged(&delivery, run.kept_until).await, Ok(Vec::new()), "it has expired");
+    assert_eq!(acks.acknowledged(&delivery, run.kept_until).await, Ok(Some(Vec::new())), "it has expired");
 
     let displayed_at = now.to_rfc3339();
     let status = stack.json(format!("status {id} --tenant {tenant}"));

@@ -124,8 +124,12 @@ pub trait Acks: Send + Sync {
         now: Timestamp,
     ) -> impl Answer<Acknowledged>;
 
-    /// What is kept by itself of a recipient of a page at `now`.
-    fn acknowledged(&self, key: &DeliveryKey, now: Timestamp) -> impl Answer<Vec<(AckEvent, Timestamp)>>;
+    /// What is kept by itself of a recipient of a page at `now`; `None` if its person was erased.
+    fn acknowledged(
+        &self,
+        key: &DeliveryKey,
+        now: Timestamp,
+    ) -> impl Answer<Option<Vec<(AckEvent, Timestamp)>>>;
 }
 
 /// The ports of the HTTP API, behind one type: the state of an HTTP router is one type, and its handlers take their ports from it.

@@ -162,6 +162,20 @@ fn an_acknowledgement_with_a_later_token_is_a_repetition_and_kept_until_that_end
     assert_eq!(announced(&harness, "displayed"), ids.into_iter().collect());
 }
 
+/// The page still has the subscription's id.
+#[test]
+fn an_acknowledgement_by_someone_who_was_erased_is_not_announced() {
+    let (mut harness, _) = with_acks(1);
+    harness.run();
+    let token = tokens(&harness).pop().expect("it was sent");
+    harness.state().erased_recipients.insert(token.key());
+    for _ in 0..2 {
+        assert_eq!(acknowledge(&harness, &token), Some(Acknowledged::Unknown));
+    }
+    harness.run();
+    assert_eq!(announced(&harness, "displayed"), BTreeSet::new());
+}
+
 #[test]
 fn an_acknowledgement_whose_worker_dies_is_repeated_and_recorded_once() {
     for n in 1.. {
