@@ -62,6 +62,13 @@ fn doctor_names_missing_permissions_and_finds_no_fault() {
     let others =
         "cloudformation:DescribeStacks cloudwatch:GetMetricData dynamodb:DescribeTable dynamodb:Query";
     assert_named(others, &lines);
+    // The page has each, for whoever writes a policy.
+    let page = include_str!("../../../infra/docs/operate.md");
+    for line in lines.lines().filter(|line| line.contains("you have no permission ")) {
+        let (_, rest) = line.split_once("you have no permission ").expect("it is there");
+        let permission = rest.split([' ', ',', ';']).next().unwrap_or_default();
+        assert!(page.contains(&format!("`{permission}`")), "{permission}");
+    }
     // The time is in every answer, also in a refusal.
     let is_unchecked = |line: &str| line.starts_with("skipped ") || line.starts_with("ok       clock ");
     assert!(lines.lines().all(is_unchecked), "{lines}");

@@ -74,7 +74,7 @@ async fn a_bus_that_does_not_exist_and_no_callback(stack: &TestStack) {
     let lines = stack.shown("doctor");
     assert!(
         lines.contains(
-            "relay          the bus is there, cleanup's role may put events to it, callbacks are set"
+            "relay          the bus is there, cleanup's role may put events to it, it refuses none, and callbacks are set"
         ),
         "{lines}"
     );
