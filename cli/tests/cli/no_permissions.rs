@@ -62,7 +62,7 @@ fn doctor_names_missing_permissions_and_finds_no_fault() {
     let others =
         "cloudformation:DescribeStacks cloudwatch:GetMetricData dynamodb:DescribeTable dynamodb:Query";
     assert_named(others, &lines);
-    // The page has each, for whoever writes a policy.
+    // The page has each, for those who write a policy.
     let page = include_str!("../../../infra/docs/operate.md");
     for line in lines.lines().filter(|line| line.contains("you have no permission ")) {
         let (_, rest) = line.split_once("you have no permission ").expect("it is there");
