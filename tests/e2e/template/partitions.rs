@@ -40,7 +40,8 @@ fn lines<'a>(path: &str, text: &'a str) -> Vec<&'a str> {
     let production = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
     let runs = |line: &&str| {
         let line = line.trim_start();
-        !line.starts_with("//") && !line.starts_with("redial ") && !line.contains(", such as arn:")
+        let is_example = line.starts_with("redial ") || line.starts_with("--");
+        !line.starts_with("//") && !is_example && !line.contains(", such as arn:")
     };
     production.lines().filter(runs).collect()
 }
