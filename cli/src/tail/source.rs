@@ -108,16 +108,7 @@ impl CloudWatchLogs {
         pattern: &str,
         pages: usize,
     ) -> Result<(Vec<LogLine>, bool), AwsError> {
-        let (mut lines, mut token) = (Vec::new(), None);
-        for _ in 0..pages {
-            let page = self.page(Range { group, since, pattern, token: token.as_deref() }).await?;
-            lines.extend(page.lines);
-            token = page.next;
-            if token.is_none() {
-                return Ok((lines, true));
-            }
-        }
-        Ok((lines, false))
+        self.lines_until(group, since, pattern, pages, |_| false).await
     }
 
     /// Whether a line is in a group's first pages. A page may be empty though others follow.
@@ -127,15 +118,28 @@ impl CloudWatchLogs {
         since: Timestamp,
         pages: usize,
     ) -> Result<bool, AwsError> {
-        let mut token = None;
+        let (lines, _) = self.lines_until(group, since, "", pages, |lines| !lines.is_empty()).await?;
+        Ok(!lines.is_empty())
+    }
+
+    async fn lines_until(
+        &self,
+        group: &str,
+        since: Timestamp,
+        pattern: &str,
+        pages: usize,
+        is_enough: impl Fn(&[LogLine]) -> bool,
+    ) -> Result<(Vec<LogLine>, bool), AwsError> {
+        let (mut lines, mut token) = (Vec::new(), None);
         for _ in 0..pages {
-            let page = self.page(Range { group, since, pattern: "", token: token.as_deref() }).await?;
+            let page = self.page(Range { group, since, pattern, token: token.as_deref() }).await?;
+            lines.extend(page.lines);
             token = page.next;
-            if !page.lines.is_empty() || token.is_none() {
-                return Ok(!page.lines.is_empty());
+            if token.is_none() || is_enough(&lines) {
+                break;
             }
         }
-        Ok(false)
+        Ok((lines, token.is_none()))
     }
 }
 

@@ -73,7 +73,7 @@ A permission that was removed by hand:
   fault    roles          CleanupRole may not dynamodb:DeleteItem on
                           table/redial-Subscriptions, and the template lets it
                           do: restore the role's policy as the template
-                              has it, or its calls are denied: …
+                          has it, or its calls are denied: …
 
 The JSON is that of `redial doctor`, with the release, the time, the region,
 whether it is AWS or an emulator, and each road's end.

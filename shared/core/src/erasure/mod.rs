@@ -69,7 +69,7 @@ impl Subject {
     }
 
     /// Those that a message holds beside whom it goes to: its `ref`, and of a callback whom its event is about.
-    pub fn within(message: &Message) -> impl Iterator<Item = Self> {
+    pub fn within(message: &Message) -> Vec<Self> {
         let is_one_s = !matches!(message.to, To::Audience(_)) && !message.is_for_a_recipient();
         let own = message.producer_ref.clone().filter(|_| is_one_s);
         let event = match &message.to {
@@ -81,7 +81,7 @@ impl Subject {
         let refs = own.into_iter().chain(field("ref").and_then(ProducerRef::parse));
         let refs = refs.map(|text| Self::Ref(message.tenant.clone(), text));
         let of_event = subscription.map(|id| Self::subscription(&message.tenant, id));
-        refs.chain(of_event).collect::<Vec<_>>().into_iter()
+        refs.chain(of_event).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::person::Person;
 use super::search::{At, Counts, Searched, search_from};
+use crate::distinct::distinct;
 use crate::endpoint::{Endpoint, EndpointHash, HashKeys};
 use crate::identity::{SubscriptionId, Tenant, hashed};
 use crate::label::labels;
@@ -127,7 +128,7 @@ impl Erasure {
 
     fn hashes(&self, keys: &HashKeys) -> Vec<EndpointHash> {
         let own = self.endpoint.iter().flat_map(|endpoint| keys.all_of(endpoint));
-        own.chain(self.former.iter().cloned()).collect()
+        distinct(own.chain(self.former.iter().cloned()))
     }
 
     /// From its beginning, about a subscription that was stored since and leads to `endpoint`.
@@ -192,6 +193,8 @@ mod tests {
         let marked = erasure(Some("user 7")).marked(at(1));
         assert_eq!(marked.state(), ErasureState::Waiting);
         assert_eq!(marked.search_from(Duration::from_secs(60)), Some(at(62)));
+        let again = marked.again(endpoint("https://push.example/s3cret"), &hash_keys(), at(2));
+        assert_eq!((again.former.len(), again.hashes(&hash_keys()).len()), (1, 1), "each hash once");
         let under_way = marked.searched(page(Some(At::of(Place::Control))), at(70));
         assert_eq!((under_way.state(), under_way.done_at), (ErasureState::Searching, None));
         assert_eq!(under_way.person(&hash_keys()).hashes.len(), 1);

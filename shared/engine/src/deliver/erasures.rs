@@ -42,7 +42,8 @@ impl<P: Ports> Worker<P> {
         unknown.into_iter().zip(erased).collect()
     }
 
-    /// The places of those of these that must not be stored, because their `ref` was erased, or whom their event is about; without those of which that could not be read.
+    /// The places of those of these that must not be stored, because their `ref` was erased, or whom their event is about; without those of
+    /// which that could not be read.
     pub(super) async fn erased_refs(
         &self,
         ready: Vec<Planned>,
@@ -72,8 +73,9 @@ impl<P: Ports> Worker<P> {
         acknowledgements: &mut Acknowledgements,
     ) -> (BTreeSet<usize>, BTreeSet<usize>) {
         let (mut erased, mut unread) = (BTreeSet::new(), BTreeSet::new());
-        let within: Vec<(usize, Subject)> =
-            jobs.flat_map(|job| Subject::within(&job.message).map(|it| (job.place, it))).collect();
+        let within: Vec<(usize, Subject)> = jobs
+            .flat_map(|job| Subject::within(&job.message).into_iter().map(|it| (job.place, it)))
+            .collect();
         if within.is_empty() {
             return (erased, unread);
         }

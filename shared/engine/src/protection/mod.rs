@@ -13,7 +13,7 @@ mod seen;
 mod share;
 mod turns;
 
-pub use admit::{Admission, Ask, EndpointLimit};
+pub use admit::{Admission, Admitted, Ask, EndpointLimit};
 pub use guard::{COUNTERS, Guard, Settings, Transition};
 pub use seats::Seat;
 pub use seen::{Changes, Posted, ProbeOf, Seen};

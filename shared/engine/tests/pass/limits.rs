@@ -10,7 +10,7 @@ use redial_core::protection::{OriginState, Phase};
 use redial_core::rate::Rate;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock, Limited, StoredOrigin};
-use redial_engine::protection::{Admission, Ask, EndpointLimit, ProbeOf, Seen};
+use redial_engine::protection::{Admission, Admitted, Ask, EndpointLimit, ProbeOf, Seen};
 use redial_memory::senders::answered;
 use redial_memory::{Memory, PortErrorKind};
 use serde_json::json;
@@ -35,14 +35,20 @@ impl UnderALimit {
         Self { start: memory.now(), memory, workers, rng: StdRng::seed_from_u64(1) }
     }
 
+    /// A batch of so many messages of this worker.
+    fn batch(&mut self, worker: usize, messages: usize) -> Admitted {
+        let now = self.memory.now();
+        let asks: Vec<Ask> = (0..messages).map(|_| ask(now)).collect();
+        let worker = &self.workers[worker];
+        let admit = worker.guard.admit(&worker.memory, &asks, now, &mut self.rng);
+        admit.now_or_never().expect("the store answers at once")
+    }
+
     /// When those of a batch of each worker that get slots may go, in milliseconds.
     fn batches(&mut self) -> Vec<u64> {
-        let now = self.memory.now();
-        let asks: Vec<Ask> = (0..10).map(|_| ask(now)).collect();
         let mut went = Vec::new();
-        for worker in &self.workers {
-            let admit = worker.guard.admit(&worker.memory, &asks, now, &mut self.rng);
-            let admitted = admit.now_or_never().expect("the store answers at once");
+        for worker in 0..self.workers.len() {
+            let admitted = self.batch(worker, 10);
             assert!(admitted.changes.errors.is_empty());
             went.extend(admitted.admissions.iter().filter_map(|admission| match admission {
                 Admission::Go { at, .. } => u64::try_from(at.since(self.start).as_millis()).ok(),
@@ -145,12 +151,7 @@ fn a_limit_that_could_not_be_read_is_read_again_soon() {
     under.memory.fail("protection", 1, PortErrorKind::Throttled);
     let mut admitted = |pause: u64| {
         under.memory.pass(Duration::from_millis(pause));
-        let now = under.memory.now();
-        let asks: Vec<Ask> = (0..10).map(|_| ask(now)).collect();
-        let worker = &under.workers[0];
-        let admit = worker.guard.admit(&worker.memory, &asks, now, &mut under.rng);
-        let admissions = admit.now_or_never().expect("the store answers at once").admissions;
-        admissions.iter().filter(|it| matches!(it, Admission::Go { .. })).count()
+        under.batch(0, 10).admissions.iter().filter(|it| matches!(it, Admission::Go { .. })).count()
     };
     assert_eq!(
         (admitted(0), admitted(1_000)),
@@ -166,10 +167,6 @@ fn no_message_waits_behind_places_of_a_limit_that_was_raised() {
     let mut under = UnderALimit::of("1/s", &[0]);
     let latest = |under: &mut UnderALimit| {
         let now = under.memory.now();
-        let asks: Vec<Ask> = (0..1_000).map(|_| ask(now)).collect();
-        let worker = &under.workers[0];
-        let admit = worker.guard.admit(&worker.memory, &asks, now, &mut under.rng);
-        let admitted = admit.now_or_never().expect("the store answers at once").admissions;
         let place = |admission: &Admission| match admission {
             Admission::Later { at } => Some(at.since(now)),
             Admission::Go { .. }
@@ -177,7 +174,7 @@ fn no_message_waits_behind_places_of_a_limit_that_was_raised() {
             | Admission::Seatless { .. }
             | Admission::TooLate => None,
         };
-        admitted.iter().filter_map(place).max().expect("some wait")
+        under.batch(0, 1_000).admissions.iter().filter_map(place).max().expect("some wait")
     };
     assert!(latest(&mut under) > Duration::from_secs(900));
     let limit = Rate::parse("100/s").expect("valid");

@@ -67,16 +67,20 @@ fn messages_wait_in_a_line_without_looking_and_are_sent_after_the_breaker_closes
     assert!(harness.state().lines.is_empty(), "it is forgotten");
 }
 
-#[test]
-fn a_message_that_joins_after_the_breaker_closed_releases_its_line() {
-    let mut harness = held(20);
-    // The worker relies on what it read before.
+/// The origin is well, and the worker relies on what it read before: what comes joins the line.
+fn relies_on_what_it_read(harness: &mut Harness) {
     let settings = Settings { state_max_age: Duration::from_secs(10), ..Settings::default() };
     harness.worker.guard = Guard::new(settings, 1);
     harness.push("early", r#","ttl":86400"#);
-    let before = waiting(&harness);
+    let before = waiting(harness);
     harness.run_until(|it| waiting(it) > before);
-    is_well(&harness);
+    is_well(harness);
+}
+
+#[test]
+fn a_message_that_joins_after_the_breaker_closed_releases_its_line() {
+    let mut harness = held(20);
+    relies_on_what_it_read(&mut harness);
     let soon = after(&harness, 30);
     harness.push("late", r#","ttl":86400"#);
     harness.run_until(|it| it.now() >= soon || it.state().outbox.is_empty() && waiting(it) == 0);
@@ -88,12 +92,7 @@ fn a_message_that_joins_after_the_breaker_closed_releases_its_line() {
 fn a_message_that_joins_a_line_releases_no_more_than_its_own_shard() {
     let mut harness = held(20);
     harness.state().lines.values_mut().for_each(|it| it.shards = 128);
-    let settings = Settings { state_max_age: Duration::from_secs(10), ..Settings::default() };
-    harness.worker.guard = Guard::new(settings, 1);
-    harness.push("early", r#","ttl":86400"#);
-    let before = waiting(&harness);
-    harness.run_until(|it| waiting(it) > before);
-    is_well(&harness);
+    relies_on_what_it_read(&mut harness);
     let (before, sends) = (waiting(&harness), harness.effects("send"));
     harness.push("late", r#","ttl":86400"#);
     let soon = after(&harness, 30);

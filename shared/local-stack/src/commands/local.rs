@@ -383,13 +383,13 @@ mod tests {
         let usual = next_steps(&which(DEFAULT_NAME, None), &tenant(TENANT)).join("\n");
         assert!(usual.contains("\n  redial local listen\n"), "{usual}");
         assert!(usual.contains("\n  redial send --tenant acme --to s1 --payload hello\n"), "{usual}");
-        let other = next_steps(&which("shop", Some("/tmp/x")), &tenant("t1"));
-        assert_eq!(other[1], "  redial local listen --tenant t1 --name shop --state-dir /tmp/x");
+        let other = next_steps(&which("shop", Some("/state")), &tenant("t1"));
+        assert_eq!(other[1], "  redial local listen --tenant t1 --name shop --state-dir /state");
         assert_eq!(
             other[2],
-            "  redial send --tenant t1 --to s1 --payload hello --local shop --state-dir /tmp/x"
+            "  redial send --tenant t1 --to s1 --payload hello --local shop --state-dir /state"
         );
-        assert!(other.iter().all(|line| line.chars().count() <= 80 || line.contains("/tmp/x")), "{other:?}");
+        assert!(other.iter().all(|line| line.chars().count() <= 80 || line.contains("/state")), "{other:?}");
     }
 
     #[test]
