@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use aws_sdk_dynamodb::types::{
     DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, WriteRequest,
 };
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use redial_engine::ports::PortError;
 
 use super::Table;
@@ -30,6 +30,13 @@ pub(crate) enum Reading {
     Eventual,
 }
 
+/// What one BatchGetItem and its repeats came to.
+struct ReadChunk {
+    found: Vec<Item>,
+    /// The keys that were not read, and why.
+    unread: Option<(Vec<Item>, PortError)>,
+}
+
 impl Table {
     /// The item of this key, read consistently, by BatchGetItem: a function that reads batches needs no other permission.
     pub(crate) async fn get_one(&self, key: Item) -> Result<Option<Item>, PortError> {
@@ -37,17 +44,13 @@ impl Table {
         Ok(found.into_iter().flatten().next())
     }
 
-    /// The items of these keys, in their order, read consistently.
+    /// The items of these keys, in their order, read consistently. A key that stays unprocessed fails alone.
     pub(crate) async fn get_each(
         &self,
         keys: Vec<Item>,
         patience: Patience,
     ) -> Vec<Result<Option<Item>, PortError>> {
-        let count = keys.len();
-        match self.read_all(keys, Reading::Consistent, patience).await {
-            Ok(items) => items.into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error); count],
-        }
+        self.read_each(keys, Reading::Consistent, patience).await
     }
 
     /// The items of these keys, in their order; `None` for a key without an item.
@@ -57,44 +60,66 @@ impl Table {
         reading: Reading,
         patience: Patience,
     ) -> Result<Vec<Option<Item>>, PortError> {
-        let mut named = HashSet::with_capacity(keys.len());
-        let wanted = keys.iter().filter(|key| is_valid(name(key)) && named.insert(name(key)));
-        let wanted: Vec<Item> = wanted.cloned().collect();
-        let calls = wanted.chunks(MOST_KEYS).map(|chunk| self.read_chunk(chunk.to_vec(), reading, patience));
-        let found = try_join_all(calls).await?.concat();
-        let found: HashMap<_, &Item> = found.iter().map(|item| (name(item), item)).collect();
-        Ok(keys.iter().map(|key| found.get(&name(key)).map(|item| (*item).clone())).collect())
+        self.read_each(keys, reading, patience).await.into_iter().collect()
     }
 
-    async fn read_chunk(
+    async fn read_each(
         &self,
-        mut wanted: Vec<Item>,
+        keys: Vec<Item>,
         reading: Reading,
         patience: Patience,
-    ) -> Result<Vec<Item>, PortError> {
+    ) -> Vec<Result<Option<Item>, PortError>> {
+        let mut named = HashSet::with_capacity(keys.len());
+        let wanted = keys.iter().filter(|key| is_valid(name(key)) && named.insert(name(key)));
+        let wanted: Vec<&Item> = wanted.collect();
+        let calls = wanted.chunks(MOST_KEYS).map(|chunk| self.read_chunk(chunk, reading, patience));
+        let chunks = join_all(calls).await;
+        let mut read: HashMap<_, Result<&Item, &PortError>> = HashMap::with_capacity(wanted.len());
+        for chunk in &chunks {
+            read.extend(chunk.found.iter().map(|item| (name(item), Ok(item))));
+            if let Some((open, error)) = &chunk.unread {
+                read.extend(open.iter().map(|key| (name(key), Err(error))));
+            }
+        }
+        let result = |key| {
+            read.get(&name(key)).copied().transpose().map(Option::<&Item>::cloned).map_err(PortError::clone)
+        };
+        keys.iter().map(result).collect()
+    }
+
+    async fn read_chunk(&self, keys: &[&Item], reading: Reading, patience: Patience) -> ReadChunk {
         let consistent = reading == Reading::Consistent;
-        let mut found = Vec::with_capacity(wanted.len());
+        let all = || keys.iter().map(|key| (*key).clone()).collect();
+        let mut found = Vec::with_capacity(keys.len());
+        let mut rest: Option<Vec<Item>> = None;
         let mut pauses = patience.pauses();
-        loop {
-            let keys =
-                KeysAndAttributes::builder().set_keys(Some(wanted)).consistent_read(consistent).build();
-            let keys = keys.expect("a request has its keys");
-            let request = self.client.batch_get_item().request_items(&self.name, keys);
+        let error = loop {
+            let open = KeysAndAttributes::builder()
+                .set_keys(Some(rest.clone().unwrap_or_else(all)))
+                .consistent_read(consistent)
+                .build()
+                .expect("a request has its keys");
+            let request = self.client.batch_get_item().request_items(&self.name, open);
             let sending = async {
                 Box::pin(request.send()).await.map_err(|error| aws_error::of_call("BatchGetItem", &error))
             };
-            let mut output = in_time("BatchGetItem", sending).await?;
+            let mut output = match in_time("BatchGetItem", sending).await {
+                Ok(output) => output,
+                Err(error) => break error,
+            };
             let items = output.responses.as_mut().and_then(|tables| tables.remove(&self.name));
             found.extend(items.unwrap_or_default());
-            let rest = output.unprocessed_keys.as_mut().and_then(|tables| tables.remove(&self.name));
-            wanted = rest.map(|rest| rest.keys).unwrap_or_default();
-            if wanted.is_empty() {
-                return Ok(found);
+            let left = output.unprocessed_keys.as_mut().and_then(|tables| tables.remove(&self.name));
+            let left = left.map(|left| left.keys).unwrap_or_default();
+            if left.is_empty() {
+                return ReadChunk { found, unread: None };
             }
+            rest = Some(left);
             if !pauses.pause().await {
-                return Err(aws_error::of_code("BatchGetItem", "ThrottlingException"));
+                break aws_error::of_code("BatchGetItem", "ThrottlingException");
             }
-        }
+        };
+        ReadChunk { found, unread: Some((rest.unwrap_or_else(all), error)) }
     }
 
     /// Puts these items; one result each.

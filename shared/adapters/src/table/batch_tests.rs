@@ -57,6 +57,16 @@ async fn what_was_left_out_is_read_or_written_again_with_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_is_never_read_fails_alone_as_throttled() {
+    let read = table(&leaving(usize::MAX)).get_each(items(&["a", "b", "c"]), Patience::brief()).await;
+    assert_eq!(
+        (read[0].as_ref().map(Option::is_some), read[2].as_ref().map(Option::is_some)),
+        (Ok(true), Ok(true))
+    );
+    assert!(read[1].as_ref().expect_err("never read").throttled);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_item_that_is_never_written_fails_alone_as_throttled() {
     let put = table(&leaving(usize::MAX)).put_all(items(&["a", "b", "c"])).await;
     assert_eq!((&put[0], &put[2]), (&Ok(()), &Ok(())));
