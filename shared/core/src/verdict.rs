@@ -36,6 +36,21 @@ impl Verdict {
         }
     }
 
+    /// Why there is no success; none of what is gone, or signed again.
+    pub const fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Retry(Retry { reason, .. }) | Self::Failed(reason) => Some(*reason),
+            Self::Sent | Self::SignAgain | Self::Gone { .. } => None,
+        }
+    }
+
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Retry(Retry { retry_after, .. }) => *retry_after,
+            Self::Sent | Self::SignAgain | Self::Gone { .. } | Self::Failed(_) => None,
+        }
+    }
+
     pub const fn is_in_doubt(&self) -> bool {
         matches!(self, Self::Retry(Retry { in_doubt: true, .. }))
     }

@@ -149,7 +149,7 @@ impl SubscriptionBook for Memory {
             let endpoint = holder_of(&renewal.key, stored.recipient.endpoint());
             state.former_holders.remove(&endpoint);
             state.tombstones.remove(&renewal.key);
-            state.subscriptions.insert(renewal.key, stored.clone());
+            state.subscriptions.insert(renewal.key.clone(), stored.clone());
             if is_new { Renewed::New(Box::new(stored)) } else { Renewed::Renewed(Box::new(stored)) }
         })
         .await

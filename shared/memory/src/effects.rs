@@ -15,7 +15,7 @@ impl Memory {
     pub(crate) fn effect<T>(
         &self,
         name: &'static str,
-        make: impl FnOnce(&mut State) -> T,
+        make: impl FnMut(&mut State) -> T,
     ) -> Pin<Box<impl Future<Output = Result<T, PortError>>>> {
         self.effect_at(name, None, make)
     }
@@ -27,7 +27,7 @@ impl Memory {
         &self,
         name: &'static str,
         partition_key: Option<String>,
-        make: impl FnOnce(&mut State) -> T,
+        make: impl FnMut(&mut State) -> T,
     ) -> Pin<Box<impl Future<Output = Result<T, PortError>>>> {
         Box::pin(self.make_effect(name, partition_key, make))
     }
@@ -36,20 +36,22 @@ impl Memory {
         &self,
         name: &'static str,
         partition_key: Option<String>,
-        make: impl FnOnce(&mut State) -> T,
+        mut make: impl FnMut(&mut State) -> T,
     ) -> Result<T, PortError> {
         if let Some(schedule) = &self.schedule {
-            let mut make = Some(make);
-            let once = |state: &mut State, ()| make.take().map(|make| make(state));
             let made = self
-                .make_scheduled(&**schedule, name, vec![()], |()| partition_key.clone(), once)
+                .make_scheduled(
+                    &**schedule,
+                    name,
+                    vec![()],
+                    |()| partition_key.clone(),
+                    |state, ()| make(state),
+                )
                 .await
                 .pop();
-            return made
-                .and_then(|made| made.transpose())
-                .unwrap_or_else(|| Err(PortErrorKind::Broken.error(name)));
+            return made.unwrap_or_else(|| Err(PortErrorKind::Broken.error(name)));
         }
-        if self.is_dead.load(Ordering::SeqCst) {
+        if self.is_dead.load(Ordering::SeqCst) || self.state().unanswered == Some(name) {
             return std::future::pending().await;
         }
         let (dies_before, dies_after, held_up) = {
@@ -89,7 +91,12 @@ impl Memory {
         let made = {
             let mut state = self.state();
             match state.failure(name) {
-                None => Ok(make(&mut state)),
+                None => {
+                    if state.made_twice == Some(name) {
+                        make(&mut state);
+                    }
+                    Ok(make(&mut state))
+                }
                 Some((error, is_done)) => {
                     if is_done {
                         make(&mut state);
@@ -137,7 +144,7 @@ impl Memory {
         }
         let n = items.len();
         let made = self
-            .effect(name, |state| items.into_iter().map(|item| make(state, item)).collect::<Vec<_>>())
+            .effect(name, |state| items.iter().cloned().map(|item| make(state, item)).collect::<Vec<_>>())
             .await;
         match made {
             Ok(made) => made.into_iter().map(Ok).collect(),

@@ -95,7 +95,7 @@ impl ErasureRequests for Memory {
     async fn begin(&self, erasure: Erasure) -> Result<Erasure, PortError> {
         self.effect("begin_erasure", |state| {
             let key = (erasure.tenant.clone(), erasure.id.clone());
-            state.erasures.entry(key).or_insert(erasure).clone()
+            state.erasures.entry(key).or_insert_with(|| erasure.clone()).clone()
         })
         .await
     }

@@ -112,10 +112,9 @@ impl Memory {
 
     async fn record_together(&self, records: &[Record], together: &Together) -> Result<bool, PortError> {
         let Together { lease_token: token, successes, latest } = together;
-        let listed = successes.values().cloned().collect();
         let key = Some(format!("batch#{token}"));
         self.effect_at("record_batch", key, |state| {
-            let is_open = state.ledger.add(token, listed, *latest);
+            let is_open = state.ledger.add(token, successes.values().cloned().collect(), *latest);
             for record in successes.keys().map(|at| &records[*at]).filter(|_| is_open) {
                 let is_its = |own: &Entry| own.lease_token == *token && own.state == ledger::State::Sending;
                 if state.ledger.own(&record.key).is_some_and(is_its) {

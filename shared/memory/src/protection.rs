@@ -75,9 +75,12 @@ impl Protection for Memory {
         self.effect_at("exchange", Some(circuit.to_string()), |state| {
             let now = state.now;
             let stored = state.circuit(circuit);
+            // A call that is made again recognizes its own write.
+            let is_written = stored.version == version + 1 && stored.state == new;
             let ours = stored.version == version;
             if ours {
-                let former = std::mem::replace(stored, StoredOrigin { state: new, version: version + 1 });
+                let new = StoredOrigin { state: new.clone(), version: version + 1 };
+                let former = std::mem::replace(stored, new);
                 let Circuit::Origin(origin) = circuit else { return ours };
                 let replaced = state.former_origins.entry(origin.clone()).or_default();
                 replaced.push((now, former));
@@ -85,7 +88,7 @@ impl Protection for Memory {
                     replaced.remove(0);
                 }
             }
-            ours
+            ours || is_written
         })
         .await
     }

@@ -34,7 +34,8 @@ impl Outbox for Memory {
     }
 
     async fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) {
-        let _ = self.effect("come_back_after", |state| state.come_back.extend(receipts)).await;
+        let _ =
+            self.effect("come_back_after", |state| state.come_back.extend(receipts.iter().cloned())).await;
     }
 }
 
@@ -99,9 +100,8 @@ impl State {
 
 impl DeadLetterStore for Memory {
     async fn describe(&self, reference: &Reference, _now: Timestamp) -> Result<(), PortError> {
-        let reference = reference.clone();
         self.effect("describe", |state| {
-            state.described.insert(reference.key(), reference);
+            state.described.insert(reference.key(), reference.clone());
         })
         .await
     }

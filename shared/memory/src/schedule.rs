@@ -20,6 +20,8 @@ pub type Wait = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub enum Verdict {
     Made,
     Fails(PortErrorKind),
+    /// It is made twice, and the second time is answered: the first answer was lost, and the SDK made the call again.
+    MadeTwice,
     /// The worker dies here: what follows is not made, and nothing is answered.
     Dies,
 }
@@ -99,7 +101,7 @@ impl Memory {
     }
 
     /// An effect on each of these, one by one, as its schedule has it. `partition_key` is `None` where there is none to throttle.
-    pub(super) async fn make_scheduled<T, R>(
+    pub(super) async fn make_scheduled<T: Clone, R>(
         &self,
         schedule: &dyn Schedule,
         name: &'static str,
@@ -119,6 +121,10 @@ impl Memory {
                     if is_hot { Verdict::Fails(PortErrorKind::Throttled) } else { schedule.item(name) };
                 let (is_made, error) = match verdict {
                     Verdict::Made => (true, None),
+                    Verdict::MadeTwice => {
+                        make(&mut state, item.clone());
+                        (true, None)
+                    }
                     Verdict::Fails(kind) => (kind == PortErrorKind::Lost, Some(kind.error(name))),
                     Verdict::Dies => {
                         dies = true;

@@ -41,7 +41,7 @@ impl Memory {
         payload: &[u8],
         accepted: u16,
         within: Duration,
-        note: impl FnOnce(&mut State),
+        note: impl Fn(&mut State),
     ) -> Outcome {
         let Some(schedule) = &self.schedule else {
             let made = self.effect("post", |state| {
@@ -110,7 +110,7 @@ impl PushSender for Memory {
         };
         let payload = sent.payload.clone();
         let within = PushSender::attempt_timeout(self);
-        Box::pin(self.post(&endpoint, &payload, 201, within, |state| state.sent.push(sent))).await
+        Box::pin(self.post(&endpoint, &payload, 201, within, |state| state.sent.push(sent.clone()))).await
     }
 
     async fn reload_keys(&self) -> Keys {
@@ -148,7 +148,7 @@ impl WebhookSender for Memory {
             at: self.state().now,
         };
         let body = sent.body.clone();
-        Box::pin(self.post(&url, &body, 200, webhook.within, |state| state.webhooks.push(sent))).await
+        Box::pin(self.post(&url, &body, 200, webhook.within, |state| state.webhooks.push(sent.clone()))).await
     }
 
     fn attempt_timeout(&self) -> Duration {

@@ -109,6 +109,10 @@ pub struct State {
     pub death: Option<Death>,
     /// The effect before which the worker is held up, until [`resume`](crate::Memory::resume).
     pub held_up_at: Option<usize>,
+    /// Calls of this name are made twice, and the second one is answered.
+    pub made_twice: Option<&'static str>,
+    /// Calls of this name are not answered.
+    pub unanswered: Option<&'static str>,
     /// What wakes it then.
     pub(crate) held_up: Vec<Waker>,
     pub outage: Option<Outage>,
@@ -159,7 +163,7 @@ pub struct State {
     /// Subscriptions that were logged as put in quarantine, with their endpoints' hashes.
     pub quarantined: Vec<(SubscriptionKey, String)>,
     /// Of messages by lane.
-    pub measured: Vec<(Metric, Lane, f64)>,
+    pub measured: Vec<(Metric, Option<Lane>, f64)>,
     pub policies: BTreeMap<Tenant, Vec<Stored>>,
     /// Tenants' policies as they were last read.
     pub followed: BTreeMap<Tenant, TenantPolicies>,

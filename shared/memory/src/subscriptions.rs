@@ -209,7 +209,7 @@ impl SubscriptionHealth for Memory {
     async fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> Result<(), PortError> {
         self.effect("add_candidate", |state| {
             state.open_windows.insert(window);
-            state.candidates.entry(window).or_default().insert(candidate.key.clone(), candidate);
+            state.candidates.entry(window).or_default().insert(candidate.key.clone(), candidate.clone());
         })
         .await
     }
@@ -224,7 +224,7 @@ impl SubscriptionHealth for Memory {
     async fn decide_candidate(&self, window: i64, candidate: &PruneCandidate) -> Result<(), PortError> {
         let decided = PruneCandidate { decided: true, ..candidate.clone() };
         self.effect("decide_candidate", |state| {
-            state.candidates.entry(window).or_default().insert(decided.key.clone(), decided);
+            state.candidates.entry(window).or_default().insert(decided.key.clone(), decided.clone());
         })
         .await
     }

@@ -67,10 +67,12 @@ impl Telemetry for Memory {
         *self.state().dead_letters.entry(reason).or_default() += 1;
     }
 
-    fn measure(&self, _metric: Metric, _value: f64) {}
+    fn measure(&self, metric: Metric, value: f64) {
+        self.state().measured.push((metric, None, value));
+    }
 
     fn measure_on(&self, metric: Metric, lane: Lane, value: f64) {
-        self.state().measured.push((metric, lane, value));
+        self.state().measured.push((metric, Some(lane), value));
     }
 
     fn reference(&self, _reference: &Reference) {}

@@ -1,5 +1,7 @@
 //! The protection of origins: it is asked before an attempt is claimed, and learns from the outcome.
 
+use std::time::Duration;
+
 use super::job::{Job, Slot};
 use super::worker::{Ports, Worker};
 use crate::ports::{BreakerEvent, Clock, HoldsBack, Randomness, Telemetry};
@@ -16,7 +18,7 @@ use redial_core::protection::{Circuit, Count, Phase, Rank, Whose};
 use redial_core::provider::Provider;
 use redial_core::reason::Reason;
 use redial_core::time::{Timestamp, Ttl};
-use redial_core::verdict::{Retry, Verdict};
+use redial_core::verdict::{self, Overrides, Verdict};
 
 /// What may be sent, and what not.
 #[derive(Debug, Default)]
@@ -41,7 +43,7 @@ impl<P: Ports> Worker<P> {
             job.seat = seat;
             let gate = match admission {
                 Admission::Go { at, probe } => {
-                    job.slot = Some(Slot { at, probe, whose: ask.whose });
+                    job.slot = Some(Slot { at, since: now, probe, whose: ask.whose });
                     Gate::Go
                 }
                 Admission::Later { at } | Admission::LinesUp { or_at: at } => {
@@ -119,11 +121,8 @@ pub(super) fn seen(job: &Job, attempted: &Attempted, verdict: &Verdict) -> Optio
     if matches!(outcome, Outcome::Impossible(_)) {
         return None;
     }
-    let retry_after = match verdict {
-        Verdict::Retry(Retry { retry_after, .. }) => *retry_after,
-        Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => None,
-    };
     let is_retry = is_retry(job);
+    let (count, retry_after) = of_origin(job.channel, outcome, verdict, is_retry);
     let fails_again = is_retry && matches!(verdict, Verdict::Retry(_));
     let slot = job.slot?;
     Some(Seen {
@@ -131,7 +130,7 @@ pub(super) fn seen(job: &Job, attempted: &Attempted, verdict: &Verdict) -> Optio
         whose: slot.whose,
         tenant: job.message.tenant.clone(),
         address: job.endpoint_hash.clone(),
-        count: Count::of(verdict, is_retry),
+        count,
         probe: slot.probe,
         retry_after,
         failed_again: fails_again.then(|| job.subscription_key()).flatten(),
@@ -142,6 +141,27 @@ pub(super) fn seen(job: &Job, attempted: &Attempted, verdict: &Verdict) -> Optio
             is_answered: outcome.response().is_some(),
         }),
     })
+}
+
+/// What an attempt counts as, and what its origin asks for. A policy's lists decide on the message alone: an origin that answers with a 429
+/// or a 5xx is limited or failing, whatever a producer makes of it.
+fn of_origin(
+    channel: Channel,
+    outcome: &Outcome,
+    verdict: &Verdict,
+    is_retry: bool,
+) -> (Count, Option<Duration>) {
+    let usual = match verdict.reason() {
+        Some(Reason::RetryableByPolicy | Reason::PermanentByPolicy) => match channel {
+            Channel::WebPush => verdict::web_push(outcome, true, Overrides::default()),
+            Channel::Webhook => verdict::webhook(outcome, Overrides::default()),
+        },
+        _ => verdict.clone(),
+    };
+    let count = Count::of(&usual, is_retry);
+    let is_the_origin_s = count.failures + count.limited > 0;
+    let count = if is_the_origin_s { count } else { Count::of(verdict, is_retry) };
+    (count, usual.retry_after())
 }
 
 fn is_retry(job: &Job) -> bool {

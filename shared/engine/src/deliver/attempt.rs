@@ -108,9 +108,7 @@ impl<P: Ports> Worker<P> {
         if began > last_start {
             return Err(Setback::NotAdmitted);
         }
-        if let Some(not_before) = job.travel.not_before {
-            // A slot under a limit is no overhead.
-            let due = job.slot.map_or(not_before, |slot| slot.at.max(not_before));
+        if let Some(due) = job.retry_due() {
             let overhead_ms = began.since(due).as_secs_f64() * 1000.0;
             self.telemetry.measure(Metric::RetryOverhead, overhead_ms);
         }

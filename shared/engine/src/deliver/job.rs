@@ -1,5 +1,7 @@
 //! A message on its way through the pass, with what was read of its recipient and its policy.
 
+use std::time::Duration;
+
 use super::worker::Settings;
 use crate::protection::{ProbeOf, Seat};
 use redial_core::channel::Channel;
@@ -78,6 +80,8 @@ pub(super) struct Job {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
     pub(super) at: Timestamp,
+    /// When it was admitted.
+    pub(super) since: Timestamp,
     /// Whether its outcome decides on others, and on which.
     pub(super) probe: Option<ProbeOf>,
     pub(super) whose: Whose,
@@ -211,6 +215,14 @@ impl Job {
             .flatten()
             .max()
             .unwrap_or_default()
+    }
+
+    /// When its retry was to begin, apart from what a limit made it wait; `None` for what is no retry, or was held back since.
+    pub(super) fn retry_due(&self) -> Option<Timestamp> {
+        let Travel { turn, not_before, deferred_from, .. } = &self.travel;
+        let not_before = not_before.filter(|_| turn.attempt.0 > 0 && deferred_from.is_none())?;
+        let limited = self.slot.map_or(Duration::ZERO, |slot| slot.at.since(slot.since.max(not_before)));
+        Some(not_before.plus(limited))
     }
 
     /// The line that it waits in, if it does.

@@ -311,16 +311,19 @@ impl<P: Ports> Worker<P> {
         Ok(seats_at)
     }
 
-    /// Makes all these attempts at once, and records and hands off their outcomes as they come.
+    /// Makes all these attempts at once, and records and hands off their outcomes as they come. What it learns of the origins delays
+    /// no record.
     async fn attempt_wave(&self, invocation: &Invocation, held: &mut Held<'_>, going: Vec<Job>) {
         let mut attempts: FuturesUnordered<_> =
             going.into_iter().map(|job| self.attempt(invocation, job, false)).collect();
         let mut outcomes = Vec::new();
+        let mut learning = FuturesUnordered::new();
         loop {
-            if outcomes.is_empty() {
-                match attempts.next().await {
-                    Some(finished) => outcomes.push(finished),
-                    None => return,
+            while outcomes.is_empty() {
+                futures_util::select_biased! {
+                    finished = attempts.select_next_some() => outcomes.push(finished),
+                    () = learning.select_next_some() => {},
+                    complete => return,
                 }
             }
             let mut linger = pin!(self.system.sleep(LINGER).fuse());
@@ -330,21 +333,18 @@ impl<P: Ports> Worker<P> {
                     () = linger => break,
                 }
             }
-            let mut recording =
-                pin!(self.record_outcomes(invocation, held, std::mem::take(&mut outcomes)).fuse());
+            let wave = std::mem::take(&mut outcomes);
+            self.note_peers(&wave, self.system.now());
+            learning.push(self.learn(wave.iter().filter_map(|finished| finished.seen.clone()).collect()));
+            let mut recording = pin!(self.record_and_hand_off(invocation, held, wave).fuse());
             loop {
                 futures_util::select_biased! {
                     () = recording => break,
                     finished = attempts.select_next_some() => outcomes.push(finished),
+                    () = learning.select_next_some() => {},
                 }
             }
         }
-    }
-
-    async fn record_outcomes(&self, invocation: &Invocation, held: &mut Held<'_>, outcomes: Vec<Finished>) {
-        self.note_peers(&outcomes, self.system.now());
-        let seen = outcomes.iter().filter_map(|finished| finished.seen.clone()).collect();
-        futures_util::join!(self.learn(seen), self.record_and_hand_off(invocation, held, outcomes));
     }
 
     async fn record_and_hand_off(

@@ -1,6 +1,7 @@
 //! Audiences by the page: one message for many recipients, and each of them as if it had one of its own.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use redial_core::audience::shard_of;
@@ -12,7 +13,7 @@ use redial_memory::senders::answered;
 use redial_memory::{Death, PortErrorKind};
 
 use crate::audiences::{current_run, delivery, message, tags};
-use crate::harness::{Harness, origin};
+use crate::harness::{Harness, origin, until_stalled};
 use crate::protection::PUSH_SERVICE;
 
 /// A harness that sends by the page to so many subscriptions of one part, and their ids.
@@ -305,6 +306,35 @@ pub(crate) fn key(harness: &Harness, subscription: &str) -> DeliveryKey {
     let run = current_run(harness);
     let recipient = harness.state().recipient(&run, &id);
     DeliveryKey { tenant: recipient.run.tenant, id: recipient.id }
+}
+
+#[test]
+fn what_shared_counters_do_not_answer_delays_no_record() {
+    let page_of_three = || {
+        let (mut harness, ids) = with_page(3);
+        let first = ids.iter().min().expect("three");
+        harness.state().answers.insert(Harness::endpoint(first), vec![answered(503)]);
+        harness.produce_in_bulk(&message(""));
+        let page = until_page(&mut harness);
+        harness.drop_travelling();
+        let id = harness.produce_retry(&page);
+        (harness, ids, id)
+    };
+    let (mut known, _, id) = page_of_three();
+    assert!(known.acknowledges(&id));
+    let last_post = 1 + known.state().trace.iter().rposition(|effect| *effect == "post").expect("a post");
+
+    let (mut harness, ids, id) = page_of_three();
+    harness.state().held_up_at = Some(last_post);
+    harness.state().unanswered = Some("add");
+    let (invocation, incoming) = (harness.invocation(), harness.incoming_of(&id));
+    let mut delivering = pin!(harness.worker.deliver(&invocation, vec![incoming]));
+    assert!(until_stalled(&mut delivering).is_none());
+    let sent = || ids.iter().filter(|id| delivery(&harness, id).0 == State::Sent).count();
+    assert_eq!(sent(), 1, "the third is under way");
+    harness.memory.resume();
+    assert!(until_stalled(&mut delivering).is_none(), "the counters are out");
+    assert_eq!(sent(), 2);
 }
 
 #[test]

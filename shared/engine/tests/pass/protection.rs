@@ -65,6 +65,27 @@ fn while_it_is_open_nothing_is_sent_and_no_attempt_is_used_and_in_the_end_all_ar
 }
 
 #[test]
+fn a_policy_s_list_of_statuses_does_not_hide_an_outage() {
+    for list in [r#""retryable":[503]"#, r#""permanent":[503]"#] {
+        let mut harness = Harness::new();
+        harness.state().usual_answer = Some(answered(503));
+        harness.push_many("m", 60, &format!(r#","retry":{{{list}}}"#));
+        harness.run_until(|it| it.count(Metric::BreakersOpened) == 1);
+        assert!(matches!(phase(&harness), Phase::Open { .. }), "{list}");
+    }
+}
+
+#[test]
+fn a_policy_s_list_of_statuses_does_not_hide_a_limit() {
+    for list in [r#""retryable":[429]"#, r#""permanent":[429]"#] {
+        let mut harness = Harness::new();
+        harness.state().usual_answer = Some(retry_after(429, 60));
+        harness.push_many("m", 60, &format!(r#","retry":{{{list}}}"#));
+        harness.run_until(|it| matches!(phase(it), Phase::Paused { .. }));
+    }
+}
+
+#[test]
 fn a_probe_that_fails_opens_it_again() {
     let mut harness = out(60);
     harness.run_until(|it| it.state().breakers.contains(&("closed", "open")));
