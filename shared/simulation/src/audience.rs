@@ -28,7 +28,7 @@ pub struct Part {
     pub page: u64,
     /// The same as its first worker recorded it, if those are more.
     pub recorded: u64,
-    /// When the last one of them was first sent a message.
+    /// When messages to so many had first been sent.
     pub sent_at: Option<Timestamp>,
 }
 

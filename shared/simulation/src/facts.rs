@@ -57,6 +57,8 @@ pub struct Facts {
     pub stored_at: BTreeMap<SubscriptionKey, Timestamp>,
     /// Subscriptions of which an operator confirmed that they are gone, and whether their users have subscribed again since.
     pub confirmed: BTreeMap<SubscriptionKey, bool>,
+    /// What workers made of subscriptions last, which producers are to learn: the state of its event.
+    pub to_announce: BTreeMap<SubscriptionKey, &'static str>,
     /// Deliveries that a receiver answered with a success.
     pub accepted: BTreeSet<DeliveryKey>,
     /// Until when a receiver asked to wait, and the invocation that it asked.

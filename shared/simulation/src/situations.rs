@@ -26,6 +26,7 @@ situations! {
     Timeout = "an invocation ran into its time-out",
     RecordLost = "a record was written, and its answer was lost",
     ClaimLost = "a claim was written, and its answer was lost",
+    MadeTwice = "a call was made twice, and its first answer was lost",
     RecordFailed = "a record failed after its POST",
     CopyDuringLease = "a second copy met a lease",
     CopyAfterEnd = "a second copy came after the end",

@@ -16,23 +16,26 @@ use redial_core::time::Timestamp;
 const PAGE_TAKES: Duration = Duration::from_millis(PAGE as u64 / 2);
 
 impl<P: Ports> Worker<P> {
-    pub(super) async fn sweep_erasures(&self, deadline: Timestamp) -> Result<Swept, PortError> {
+    pub(super) async fn sweep_erasures(
+        &self,
+        deadline: Timestamp,
+        swept: &mut Swept,
+    ) -> Result<(), PortError> {
         let Self { clock, telemetry, subscriptions, settings, .. } = self;
         let requests = &self.erasure_requests;
-        let mut swept = Swept::default();
         let mut pending = requests.pending().await?;
         pending.sort_by_key(|it| it.requested_at);
         let mut of_tenants: BTreeMap<Tenant, VecDeque<Erasure>> = BTreeMap::new();
         for erasure in pending {
             of_tenants.entry(erasure.tenant.clone()).or_default().push_back(erasure);
         }
-        let mut failed = None;
+        let mut failed = Ok(());
         while !of_tenants.is_empty() {
             for own in of_tenants.values_mut() {
                 let Some(erasure) = own.pop_front() else { continue };
                 let began = clock.now();
                 if began >= deadline {
-                    return failed.map_or(Ok(swept), Err);
+                    return failed;
                 }
                 let longest = settings.longest_invocation;
                 let keys = &settings.hash_keys;
@@ -49,12 +52,12 @@ impl<P: Ports> Worker<P> {
                     // It is tried again by the next sweep; others go on.
                     Err(error) => {
                         telemetry.infrastructure(&error);
-                        failed = Some(error);
+                        failed = Err(error);
                     }
                 }
             }
             of_tenants.retain(|_, own| !own.is_empty());
         }
-        failed.map_or(Ok(swept), Err)
+        failed
     }
 }

@@ -65,16 +65,17 @@ impl<P: Ports> Worker<P> {
 
     /// Makes a sweep, at the longest until `deadline`; what is left is the next one's.
     pub async fn sweep(&self, which: Sweep, deadline: Timestamp) -> Result<Swept, PortError> {
-        let swept = match which {
-            Sweep::Waits => self.sweep_waits(deadline).await?,
+        let mut swept = Swept::default();
+        let done = match which {
+            Sweep::Waits => self.sweep_waits(deadline, &mut swept).await,
+            // What one of these cannot do keeps the others from nothing.
             Sweep::Prune => {
-                let mut swept = self.prune(deadline).await?;
-                self.announce_replaced(deadline, &mut swept).await?;
-                self.walk(deadline, &mut swept).await?;
-                swept
+                let pruned = self.prune(deadline, &mut swept).await;
+                let announced = self.announce_replaced(deadline, &mut swept).await;
+                pruned.and(announced).and(self.walk(deadline, &mut swept).await)
             }
-            Sweep::Bodies => self.sweep_bodies(deadline).await?,
-            Sweep::Erasures => self.sweep_erasures(deadline).await?,
+            Sweep::Bodies => self.sweep_bodies(deadline, &mut swept).await,
+            Sweep::Erasures => self.sweep_erasures(deadline, &mut swept).await,
         };
         self.telemetry.count(Metric::WaitsSwept, u64::from(swept.released));
         self.telemetry.count(Metric::Pruned, u64::from(swept.pruned));
@@ -82,6 +83,6 @@ impl<P: Ports> Worker<P> {
         self.telemetry.count(Metric::SubscriptionsExpired, u64::from(swept.expired));
         self.telemetry.count(Metric::SubscriptionsStale, u64::from(swept.stale));
         self.telemetry.count(Metric::EndpointsReplaced, u64::from(swept.replaced));
-        Ok(swept)
+        done.map(|()| swept)
     }
 }

@@ -1,5 +1,7 @@
 //! Draining the dead-letter queue: what a reference says about its subscription.
 
+use std::time::Duration;
+
 use super::worker::{Ports, Worker};
 use crate::ports::{PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Telemetry};
 use redial_core::channel::Channel;
@@ -12,6 +14,9 @@ use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{NotFound, State, Subscription, suspicion};
 use redial_core::time::Timestamp;
+
+/// A 404 that is older says nothing: the endpoint may have accepted something since, of which the subscription shows nothing.
+const NOT_FOUND_COUNTS_FOR: Duration = Duration::from_secs(300);
 
 /// How often counting a dead letter starts over while others change the subscription.
 const DOUBTED_AT_MOST: usize = 4;
@@ -50,6 +55,9 @@ impl<P: Ports> Worker<P> {
         let seen = Timestamp::from_ms(reference.at);
         let update = update(&subscription, seen);
         if reference.kind == Kind::NotFound {
+            if now.since(seen) > NOT_FOUND_COUNTS_FOR {
+                return Ok(());
+            }
             match subscription.not_found(seen) {
                 NotFound::Flag => return self.subscriptions.flag(update).await,
                 NotFound::Wait => return Ok(()),
@@ -128,13 +136,21 @@ impl<P: Ports> Worker<P> {
         if disabled {
             self.telemetry.count(Metric::EndpointsDisabled, 1);
         }
-        // A worker may have died between switching off and announcing. What failed because it was off already is no news.
-        let is_off =
-            subscription.state == State::Disabled && reference.reason != Reason::EndpointDisabled.label();
+        // A worker may have died between switching off and announcing, or a first try was carried out and not answered. What failed because it
+        // was off already is no news.
+        let is_news = !disabled && reference.reason != Reason::EndpointDisabled.label();
+        let is_off = is_news && self.is_off(subscription).await?;
         if disabled || is_off {
             self.announce(Event::of_subscription(&subscription.key, Announced::Disabled, None, now)).await?;
         }
         Ok(())
+    }
+
+    /// Whether it is switched off by now, and leads where it did.
+    async fn is_off(&self, subscription: &Subscription) -> Result<bool, PortError> {
+        let stored = self.subscriptions.get(&subscription.key).await?;
+        let is_same = |it: &Subscription| it.recipient.endpoint() == subscription.recipient.endpoint();
+        Ok(stored.filter(is_same).is_some_and(|it| it.state == State::Disabled))
     }
 }
 

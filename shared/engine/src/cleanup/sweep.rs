@@ -101,9 +101,8 @@ impl Decided {
 }
 
 impl<P: Ports> Worker<P> {
-    pub(super) async fn sweep_waits(&self, deadline: Timestamp) -> Result<Swept, PortError> {
+    pub(super) async fn sweep_waits(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
         let Self { clock, wait_registry: registry, .. } = self;
-        let mut swept = Swept::default();
         // A bucket or line that cannot be read must not keep the others from being looked at.
         let mut failed = Ok(());
         let late = registry.begun_before(clock.now().minus(self.settings.late_after)).await?;
@@ -111,15 +110,15 @@ impl<P: Ports> Worker<P> {
             if clock.now() >= deadline {
                 break;
             }
-            failed = failed.and(self.sweep_bucket(registered, &mut swept).await);
+            failed = failed.and(self.sweep_bucket(registered, swept).await);
         }
         for registered in self.in_turn(registry.lines().await?) {
             if clock.now() >= deadline {
                 break;
             }
-            failed = failed.and(self.sweep_line(registered, &mut swept).await);
+            failed = failed.and(self.sweep_line(registered, swept).await);
         }
-        failed.map(|()| swept)
+        failed
     }
 
     async fn sweep_bucket(&self, registered: RegisteredBucket, swept: &mut Swept) -> Result<(), PortError> {
@@ -166,49 +165,65 @@ impl<P: Ports> Worker<P> {
 
     /// Decides the windows whose neighbours are over, too: endpoints that turned gone together count together wherever a
     /// window's edge happens to fall.
-    pub(super) async fn prune(&self, deadline: Timestamp) -> Result<Swept, PortError> {
-        let Self { settings, clock, telemetry, subscriptions, .. } = self;
-        let mut swept = Swept::default();
-        let current = settings.guard.window_of(clock.now());
+    pub(super) async fn prune(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
+        let subscriptions = &self.subscriptions;
+        let current = self.settings.guard.window_of(self.clock.now());
+        let mut failed = Ok(());
         for window in subscriptions.open_windows(current - 1).await? {
             let candidates = subscriptions.candidates(window).await?;
             let gone = self.gone_by_tenant(window, &candidates).await?;
             let mut judged = BTreeMap::new();
+            // One that cannot be read must not keep the others from being decided; nor may it be forgotten.
+            let mut all_decided = Ok(());
             for candidate in candidates.iter().filter(|candidate| !candidate.decided) {
-                if clock.now() >= deadline {
-                    return Ok(swept);
+                if self.clock.now() >= deadline {
+                    return failed;
                 }
-                let tenant = &candidate.key.tenant;
-                if !judged.contains_key(tenant) {
-                    let gone = gone.get(tenant).cloned().unwrap_or_default();
-                    judged.insert(tenant.clone(), self.judge(tenant, gone).await?);
-                }
-                let Together { gone, all, .. } = judged[tenant];
-                let decided = self.decide(candidate, &judged[tenant]).await?;
-                match decided {
-                    Decided::Removed => swept.pruned += 1,
-                    Decided::Quarantined => swept.quarantined += 1,
-                    Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
-                }
-                if decided.is_in_quarantine() {
-                    telemetry.quarantined(&QuarantineEvent {
-                        subscription: &candidate.key,
-                        endpoint_hash: candidate.endpoint_hash.as_str(),
-                        reason: Reason::Gone,
-                        together: gone,
-                        of: all,
-                    });
-                }
-                if let Some(state) = decided.announced() {
-                    let now = clock.now();
-                    let event = Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now);
-                    self.announce(event).await?;
-                }
-                subscriptions.decide_candidate(window, candidate).await?;
+                let decided = self.prune_one(window, candidate, &gone, &mut judged, swept).await;
+                all_decided = all_decided.and(decided);
             }
-            subscriptions.close_window(window).await?;
+            if all_decided.is_ok() {
+                subscriptions.close_window(window).await?;
+            }
+            failed = failed.and(all_decided);
         }
-        Ok(swept)
+        failed
+    }
+
+    async fn prune_one(
+        &self,
+        window: i64,
+        candidate: &PruneCandidate,
+        gone: &BTreeMap<Tenant, Vec<SubscriptionKey>>,
+        judged: &mut BTreeMap<Tenant, Together>,
+        swept: &mut Swept,
+    ) -> Result<(), PortError> {
+        let tenant = &candidate.key.tenant;
+        if !judged.contains_key(tenant) {
+            let gone = gone.get(tenant).cloned().unwrap_or_default();
+            judged.insert(tenant.clone(), self.judge(tenant, gone).await?);
+        }
+        let Together { gone, all, .. } = judged[tenant];
+        let decided = self.decide(candidate, &judged[tenant]).await?;
+        match decided {
+            Decided::Removed => swept.pruned += 1,
+            Decided::Quarantined => swept.quarantined += 1,
+            Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
+        }
+        if decided.is_in_quarantine() {
+            self.telemetry.quarantined(&QuarantineEvent {
+                subscription: &candidate.key,
+                endpoint_hash: candidate.endpoint_hash.as_str(),
+                reason: Reason::Gone,
+                together: gone,
+                of: all,
+            });
+        }
+        if let Some(state) = decided.announced() {
+            let now = self.clock.now();
+            self.announce(Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now)).await?;
+        }
+        self.subscriptions.decide_candidate(window, candidate).await
     }
 
     async fn gone_by_tenant(
@@ -249,16 +264,11 @@ impl<P: Ports> Worker<P> {
     }
 
     async fn decide(&self, candidate: &PruneCandidate, together: &Together) -> Result<Decided, PortError> {
-        let Some(subscription) = self.subscriptions.get(&candidate.key).await? else {
-            return Ok(Decided::RemovedBefore);
+        let subscription = match self.decided_before(candidate).await? {
+            Ok(decided) => return Ok(decided),
+            Err(subscription) => subscription,
         };
         let endpoint = subscription.recipient.endpoint().clone();
-        if self.settings.hash_keys.is_of(&candidate.endpoint_hash, &endpoint) != Some(true) {
-            return Ok(Decided::SubscribedAgain);
-        }
-        if subscription.state == State::Quarantined {
-            return Ok(Decided::QuarantinedBefore);
-        }
         let unusual = together.is_unusual[usize::from(self.is_young(&subscription))];
         let update = SubscriptionUpdate { key: candidate.key.clone(), endpoint, at: self.clock.now() };
         let (done, decided) = if unusual {
@@ -266,11 +276,32 @@ impl<P: Ports> Worker<P> {
         } else {
             (self.subscriptions.remove(update).await?, Decided::Removed)
         };
-        Ok(if done { decided } else { Decided::SubscribedAgain })
+        if done {
+            return Ok(decided);
+        }
+        // It changed meanwhile; or a first try was carried out and not answered.
+        Ok(self.decided_before(candidate).await?.unwrap_or(Decided::SubscribedAgain))
     }
 
-    pub(super) async fn sweep_bodies(&self, deadline: Timestamp) -> Result<Swept, PortError> {
-        let mut swept = Swept::default();
+    /// What was decided of it already, or else its subscription.
+    async fn decided_before(
+        &self,
+        candidate: &PruneCandidate,
+    ) -> Result<Result<Decided, Box<Subscription>>, PortError> {
+        let Some(subscription) = self.subscriptions.get(&candidate.key).await? else {
+            return Ok(Ok(Decided::RemovedBefore));
+        };
+        let endpoint = subscription.recipient.endpoint();
+        if self.settings.hash_keys.is_of(&candidate.endpoint_hash, endpoint) != Some(true) {
+            return Ok(Ok(Decided::SubscribedAgain));
+        }
+        if subscription.state == State::Quarantined {
+            return Ok(Ok(Decided::QuarantinedBefore));
+        }
+        Ok(Err(Box::new(subscription)))
+    }
+
+    pub(super) async fn sweep_bodies(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
         while self.clock.now() < deadline {
             let deleted = self.dead_letters.delete_absent_bodies(self.clock.now(), BODIES_AT_A_TIME).await?;
             swept.bodies += deleted;
@@ -278,6 +309,6 @@ impl<P: Ports> Worker<P> {
                 break;
             }
         }
-        Ok(swept)
+        Ok(())
     }
 }

@@ -9,8 +9,8 @@ use redial_core::reason::Reason;
 use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::Sweep;
-use redial_memory::Death;
 use redial_memory::senders::answered;
+use redial_memory::{Death, PortErrorKind};
 
 use crate::harness::{Harness, Whom};
 use crate::scenarios::retry_after;
@@ -89,6 +89,32 @@ fn who_is_quarantined_is_logged_though_the_sweep_dies_at_any_moment() {
 }
 
 #[test]
+fn a_decision_that_the_sdk_makes_twice_is_announced() {
+    for (call, gone, state) in [("quarantine", 12, "quarantined"), ("remove", 3, "pruned")] {
+        let mut harness = with_gone(100, gone);
+        harness.pass(WINDOWS);
+        harness.state().has_events = true;
+        harness.state().made_twice = Some(call);
+        harness.sweep(Sweep::Prune);
+        harness.run();
+        let announced = harness.events.iter().filter(|event| event["state"] == state);
+        assert_eq!(announced.count(), gone as usize, "{call}");
+        assert_eq!(harness.state().quarantined.len(), if call == "quarantine" { 12 } else { 0 });
+    }
+}
+
+#[test]
+fn an_unreadable_candidate_keeps_no_other_from_being_removed() {
+    let mut harness = with_gone(100, 3);
+    harness.pass(WINDOWS);
+    harness.memory.fail("subscription.get", 1, PortErrorKind::Broken);
+    harness.sweep(Sweep::Prune);
+    assert_eq!(harness.state().subscriptions.len(), 98, "the first waits");
+    assert_eq!(harness.sweep(Sweep::Prune).pruned, 1);
+    assert_eq!(harness.state().subscriptions.len(), 97);
+}
+
+#[test]
 fn three_of_a_thousand_endpoints_are_pruned() {
     let mut harness = with_gone(1000, 3);
     assert_eq!(harness.sweep(Sweep::Prune).pruned, 0, "the window is not over");
@@ -148,6 +174,21 @@ fn a_404_that_is_handed_off_hours_later_confirms_nothing() {
         let state = if is_confirmed { State::Gone } else { State::Active };
         assert_eq!(harness.subscription("m").state, state, "died after {effect} effects, {posts:?}");
     }
+}
+
+#[test]
+fn a_404_that_cleanup_gets_late_counts_for_nothing() {
+    let mut harness = Harness::new();
+    harness.subscribe("m");
+    harness.will_answer("m", vec![answered(404), answered(201), answered(404)]);
+    for (id, later) in [("one", 0), ("accepted", 1_800), ("two", 5_400)] {
+        harness.pass(Duration::from_secs(later));
+        let message = harness.produce(&Harness::message_to("m", id, ""));
+        assert!(harness.acknowledges(&message));
+    }
+    harness.run();
+    assert_eq!(harness.posts_to("m"), 3);
+    assert_eq!(harness.subscription("m").state, State::Active);
 }
 
 #[test]

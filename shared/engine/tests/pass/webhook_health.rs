@@ -205,3 +205,16 @@ fn where_giving_up_fails_cleanup_comes_again() {
         assert_eq!(disabled(&harness), (State::Disabled, 1), "{name}");
     }
 }
+
+#[test]
+fn a_receiver_that_the_sdk_switches_off_twice_is_announced() {
+    let mut harness = with_receiver();
+    harness.state().has_events = true;
+    harness.state().usual_answer = Some(answered(500));
+    send(&mut harness, "first", 1, ONCE);
+    harness.pass(DAY * 5);
+    harness.state().made_twice = Some("disable");
+    send(&mut harness, "last", 1, ONCE);
+    assert_eq!(harness.subscription("m").state, State::Disabled);
+    assert_eq!(harness.events.iter().filter(|event| event["state"] == "disabled").count(), 1);
+}

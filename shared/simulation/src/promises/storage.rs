@@ -1,5 +1,6 @@
 //! What must hold of subscriptions, keys and what receivers ask for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redial_core::endpoint::HashKeys;
@@ -156,6 +157,15 @@ impl Memo {
             let is_suspect = after.is_some_and(|after| after.is_suspect);
             return self.suspects(key, &answers, is_suspect);
         }
+        let announced = match to {
+            Some(State::Disabled) => Some("disabled"),
+            Some(State::Quarantined) => Some("quarantined"),
+            None => Some("pruned"),
+            Some(State::Active | State::Suspect | State::Gone | State::Expired | State::Stale) => None,
+        };
+        if let Some(announced) = announced {
+            self.facts.to_announce.insert(key.clone(), announced);
+        }
         let is_right = match (before.state, to) {
             (State::Active, Some(State::Gone)) => is_gone,
             (State::Active, Some(State::Disabled)) => answers.is_gone || is_dead,
@@ -184,6 +194,7 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
         gone(remains, memo);
         suspects(remains, memo);
         dead(remains, memo);
+        announced(remains, memo);
     }
     if let Some(wave) = remains.storage.wave {
         guarded(remains, wave, memo);
@@ -282,6 +293,29 @@ fn dead(remains: &Remains<'_>, memo: &mut Memo) {
         }
     }
     violations.into_iter().for_each(|violation| memo.violated(violation));
+}
+
+/// Producers learn of each subscription that is switched off, kept in quarantine or removed.
+fn announced(remains: &Remains<'_>, memo: &mut Memo) {
+    let announced: BTreeSet<_> = remains
+        .events
+        .iter()
+        .filter(|event| event["id"].is_null())
+        .filter_map(|event| {
+            Some((event["tenant"].as_str()?, event["subscription"].as_str()?, event["state"].as_str()?))
+        })
+        .collect();
+    let is_announced = |(key, state): &(&SubscriptionKey, &&str)| {
+        announced.contains(&(key.tenant.as_str(), key.id.as_str(), **state))
+    };
+    let unannounced: Vec<String> = memo
+        .facts
+        .to_announce
+        .iter()
+        .filter(|it| !is_announced(it))
+        .map(|(key, state)| format!("{key} is {state}, and no event says so"))
+        .collect();
+    unannounced.into_iter().for_each(|violation| memo.violated(violation));
 }
 
 /// Without faults, the guard's decision depends on the size of a wave alone.

@@ -199,13 +199,19 @@ impl Schedule for Worker {
             self.fails(effect);
             Verdict::Fails(kind)
         } else if self.stage.strikes(faults.lost) {
-            match effect {
-                "record" => self.stage.watch.saw(Situation::RecordLost),
-                "claim" => self.stage.watch.saw(Situation::ClaimLost),
-                _ => {}
+            // SQS delivers copies of its own, and what a worker sends twice is judged.
+            if effect != "send" && self.stage.rng().random_bool(0.3) {
+                self.stage.watch.saw(Situation::MadeTwice);
+                Verdict::MadeTwice
+            } else {
+                match effect {
+                    "record" => self.stage.watch.saw(Situation::RecordLost),
+                    "claim" => self.stage.watch.saw(Situation::ClaimLost),
+                    _ => {}
+                }
+                self.fails(effect);
+                Verdict::Fails(PortErrorKind::Lost)
             }
-            self.fails(effect);
-            Verdict::Fails(PortErrorKind::Lost)
         } else {
             Verdict::Made
         };

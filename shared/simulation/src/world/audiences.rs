@@ -355,7 +355,10 @@ impl Memo {
         let recipients = before.as_ref().map_or(0, |before| before.progress.recipients);
         let page = progress.recipients.saturating_sub(recipients);
         let after = before.as_ref().and_then(|before| before.progress.after.as_ref());
-        let sent_at = walk.handed_on_between(shard, after, progress.after.as_ref()).into_iter().max();
+        let mut sent = walk.handed_on_between(shard, after, progress.after.as_ref());
+        sent.sort();
+        // A copy may have sent to one who joined since.
+        let sent_at = sent.into_iter().take(usize::try_from(page).unwrap_or(usize::MAX)).last();
         let part =
             Part { progress: progress.clone(), moved_at: now, page, recorded: recorded.max(page), sent_at };
         self.judge_move(run, shard, before.as_ref(), &part);

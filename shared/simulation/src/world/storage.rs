@@ -204,7 +204,10 @@ impl World {
     pub(super) fn knows(&mut self, key: &SubscriptionKey) {
         let standing = self.standing(key);
         let now = self.now();
-        self.stage.watch.memo().facts.know(key, standing, now);
+        let mut memo = self.stage.watch.memo();
+        // What was to be announced may be so no longer.
+        memo.facts.to_announce.remove(key);
+        memo.facts.know(key, standing, now);
     }
 
     fn standing(&self, key: &SubscriptionKey) -> Option<Standing> {
