@@ -97,6 +97,11 @@ impl Errors {
         self.all.borrow().is_empty()
     }
 
+    /// A number that was found; its type alone where values are not quoted.
+    pub fn a_number(&self, number: impl fmt::Display) -> Words {
+        if self.quoting { number.to_string().into() } else { "an integer".into() }
+    }
+
     fn naming(&self, value: &RawValue) -> Words {
         let kind = type_of(value);
         if self.quoting && kind != "null" {

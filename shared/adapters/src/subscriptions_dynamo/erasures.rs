@@ -10,10 +10,11 @@ use redial_core::erasure::{MARK_KEPT, Person, Subject, mark_of};
 use redial_core::identity::{SubscriptionKey, Tenant};
 use redial_core::message::ProducerRef;
 use redial_core::time::Timestamp;
-use redial_engine::ports::{ErasureMarks, Erasures, PortError};
+use redial_engine::ports::{Clock as _, ErasureMarks, Erasures, PortError};
 
 use super::transaction::{After, Met};
 use super::{DynamoSubscriptions, item, item_key};
+use crate::system::System;
 use crate::table::attributes::{Item, Read as _, expiry, key, ms};
 
 /// When it was erased.
@@ -62,7 +63,11 @@ impl DynamoSubscriptions {
                 self.control.table.get_one(mark_key(&tenant, &producer_ref)).await?
             }
         };
-        Ok(found.is_some_and(|found| found.contains_key(ERASED_AT)))
+        // DynamoDB deletes a mark late.
+        let is_over = |mark: &Item| {
+            mark.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= System.now())
+        };
+        Ok(found.is_some_and(|mark| mark.contains_key(ERASED_AT) && !is_over(&mark)))
     }
 }
 
@@ -84,6 +89,48 @@ impl ErasureMarks for DynamoSubscriptions {
         match &person.producer_ref {
             Some(producer_ref) => self.mark_ref_erased(&person.tenant, producer_ref, now).await,
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use redial_core::identity::SubscriptionId;
+    use serde_json::json;
+
+    use super::*;
+    use crate::control_dynamo::DynamoControl;
+    use crate::stub_dynamo::StubDynamo;
+
+    #[tokio::test]
+    async fn a_mark_that_has_expired_marks_nothing() {
+        let minute = Duration::from_secs(60);
+        for (expires_at, is_erased) in
+            [(System.now().plus(minute), true), (System.now().minus(minute), false)]
+        {
+            let stub = StubDynamo::new(move |_, call| {
+                let (table, keys) =
+                    call["RequestItems"].as_object().and_then(|it| it.iter().next()).expect("one");
+                let mut mark = keys["Keys"][0].clone();
+                mark["erased_at"] = json!({"N": "1"});
+                mark["expires_at"] = json!({"N": expires_at.as_secs().to_string()});
+                Ok(json!({"Responses": {table: [mark]}}))
+            });
+            let named = str::to_owned;
+            let control = DynamoControl::new(stub.client(), named("control"));
+            let (own, audiences) = (named("subscriptions"), named("audiences"));
+            let store = DynamoSubscriptions::new(stub.client(), own, audiences, control, None);
+            let tenant = Tenant::parse("acme").expect("a tenant");
+            let subjects = vec![
+                Subject::Ref(tenant.clone(), ProducerRef::parse("order-1").expect("a ref")),
+                Subject::Subscription(SubscriptionKey {
+                    tenant,
+                    id: SubscriptionId::parse("s1").expect("an id"),
+                }),
+            ];
+            assert_eq!(store.erased(subjects).await, [Ok(is_erased), Ok(is_erased)], "{expires_at:?}");
         }
     }
 }

@@ -16,13 +16,14 @@ use redial_core::subscription::{Doubts, State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+    Clock as _, PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
 use super::item::{DOUBTS, doubts};
 use super::transaction::{After, Met};
 use super::{DynamoSubscriptions, FAILING, item_key};
 use crate::retries::Patience;
+use crate::system::System;
 use crate::table::all;
 use crate::table::attributes::{Item, Read, expiry, item, key, ms, n, s};
 
@@ -142,7 +143,7 @@ impl DynamoSubscriptions {
             ("endpoint_hash", s(candidate.endpoint_hash.as_str())),
             ("at", ms(candidate.at)),
             ("decided", AttributeValue::Bool(candidate.decided)),
-            ("expires_at", expiry(candidate.at.plus(WINDOW_KEPT))),
+            ("expires_at", expiry(System.now().plus(WINDOW_KEPT))),
         ]);
         self.control.table.put(row).await
     }

@@ -111,10 +111,11 @@ impl Message {
 
     /// How long it is worth delivering on this channel: its own TTL; else its class's for a web push, and no limit for a webhook.
     pub fn ttl_on(&self, channel: Channel) -> Ttl {
-        self.ttl.unwrap_or(match channel {
-            Channel::WebPush => self.class.web_push_ttl(),
-            Channel::Webhook => Ttl::UNLIMITED,
-        })
+        match channel {
+            // A message to a subscription may have the TTL of a webhook, whose address is not known when it is read.
+            Channel::WebPush => self.ttl.map_or(self.class.web_push_ttl(), |ttl| ttl.min(Ttl::MAX_WEB_PUSH)),
+            Channel::Webhook => self.ttl.unwrap_or(Ttl::UNLIMITED),
+        }
     }
 
     /// When its clock starts: at the later of its first SentTimestamp and `deliver_at`.

@@ -118,6 +118,7 @@ fn ttl_comes_from_the_class_unless_the_message_has_one() {
         (r#","class":"campaign""#, 86_400),
         (r#","class":"otp","ttl":0"#, 0),
         (r#","ttl":2419200"#, 2_419_200),
+        (r#","ttl":31536000"#, 2_419_200),
     ] {
         assert_eq!(message(&to_subscription(rest)).ttl_on(Channel::WebPush).as_secs(), secs, "{rest}");
     }

@@ -61,7 +61,7 @@ pub(crate) fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Optio
     );
     if let Some(more) = max_retries.filter(|retries| *retries > family.most_retries) {
         let expected = format!("at most {}, the number of `retry_delays`", family.most_retries);
-        object.error("max_retries", expected, more.to_string());
+        object.error("max_retries", expected, errors.a_number(more));
     }
     let retries = Retries {
         max_retries: max_retries.unwrap_or(family.default_retries),
@@ -72,7 +72,7 @@ pub(crate) fn read(text: &str, name: &str, path: &str, errors: &Errors) -> Optio
     let retryable = statuses(&mut object, "retryable");
     let permanent = statuses(&mut object, "permanent");
     for both in retryable.iter().filter(|status| permanent.contains(status)) {
-        object.error("permanent", "no status that is in `retryable` too", both.to_string());
+        object.error("permanent", "no status that is in `retryable` too", errors.a_number(both));
     }
     let retry_in_doubt = object.optional("retry_in_doubt", a_boolean, shape::boolean).unwrap_or(true);
     let max_delay_ttl_fraction = object.optional("max_delay_ttl_fraction", a_share, number_in(0.0..=1.0));
@@ -249,9 +249,22 @@ mod tests {
         ] {
             assert_eq!(document(text), expected);
         }
-        let errors = policy(r#"{"max_retries": 101}"#, "inline", "retry").expect_err("invalid");
-        let unquoted = "retry.max_retries: expected an integer from 0 to 100, found an integer";
-        assert_eq!(texts(&errors), [unquoted]);
+        for (text, unquoted) in [
+            (
+                r#"{"max_retries": 101}"#,
+                "retry.max_retries: expected an integer from 0 to 100, found an integer",
+            ),
+            (
+                r#"{"retry_delays": [1], "max_retries": 77}"#,
+                "retry.max_retries: expected at most 1, the number of `retry_delays`, found an integer",
+            ),
+            (
+                r#"{"retryable":[499],"permanent":[499]}"#,
+                "retry.permanent: expected no status that is in `retryable` too, found an integer",
+            ),
+        ] {
+            assert_eq!(texts(&policy(text, "inline", "retry").expect_err("invalid")), [unquoted]);
+        }
     }
 
     /// On web push, lists do not apply to 401, 404 and 413 (see [`crate::verdict`]).
