@@ -252,6 +252,7 @@ pub(super) fn job(
         fingerprint: message.fingerprint(keys),
         target,
         endpoint_hash,
+        shut: None,
         flagged: false,
         is_suspect: false,
         time_zone: None,

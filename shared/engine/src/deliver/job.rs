@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::worker::Settings;
 use crate::protection::{ProbeOf, Seat};
 use redial_core::channel::Channel;
-use redial_core::endpoint::{EndpointHash, HashKeys};
+use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
 use redial_core::gate::{Candidate, Gate};
 use redial_core::identity::SubscriptionKey;
 use redial_core::lane::Lane;
@@ -44,6 +44,8 @@ pub(super) struct Job {
     /// Whom it goes to, or why it cannot be sent there. A stored subscription is unknown until it is loaded.
     pub(super) target: Result<Box<Recipient>, Reason>,
     pub(super) endpoint_hash: Option<EndpointHash>,
+    /// Where its subscription leads, if nothing is sent there.
+    pub(super) shut: Option<Box<Endpoint>>,
     /// Whether a 404 or dead letters stand against its subscription.
     pub(super) flagged: bool,
     pub(super) is_suspect: bool,
@@ -141,15 +143,16 @@ impl Job {
             Some(opened_at) if subscription.took_over_since(opened_at) => Err(Reason::EndpointReplaced),
             _ => subscription.destination(&self.message.headers, now).cloned().map(Box::new),
         };
+        self.shut = self.target.is_err().then(|| Box::new(subscription.recipient.endpoint().clone()));
     }
 
     /// Its attempt went where an entry says. If its subscription leads elsewhere by now, the answer is not about that. The entry may
     /// be older than the key that endpoints are hashed with.
     pub(super) fn went_to(&mut self, endpoint: Option<&EndpointHash>, keys: &HashKeys) {
-        let target = self.recipient().map(Recipient::endpoint).zip(endpoint);
-        let leads_there = target.map_or(self.endpoint_hash.as_ref() == endpoint, |(target, hash)| {
-            keys.is_of(hash, target) == Some(true)
-        });
+        let leads_to = self.recipient().map(Recipient::endpoint).or(self.shut.as_deref());
+        let leads_there = leads_to
+            .zip(endpoint)
+            .map_or(self.endpoint_hash.as_ref() == endpoint, |(to, hash)| keys.is_of(hash, to) == Some(true));
         if !leads_there {
             self.target = Err(Reason::SubscriptionUnknown);
         }

@@ -70,12 +70,19 @@ fn a_repetition_that_cannot_be_excluded_is_recorded_as_in_doubt_or_forbidden_by_
 
 #[test]
 fn what_was_recorded_before_the_hash_key_was_rotated_is_still_carried_out_after_it() {
-    let mut harness = Harness::prepared(Whom::Hook, vec![answered(410)], "");
-    let id = harness.queued().remove(0);
-    harness.dies_over(&id, "record");
-    assert_eq!(harness.subscription("m").state, subscription::State::Active, "it died before that");
-    harness.rotate_hash_key();
-    harness.run();
-    assert_eq!(harness.subscription("m").state, subscription::State::Disabled);
-    assert_eq!(harness.posts_to("m"), 1);
+    for (dies_after, state) in
+        [("record", subscription::State::Active), ("switch_off", subscription::State::Disabled)]
+    {
+        let mut harness = Harness::prepared(Whom::Hook, vec![answered(410)], "");
+        harness.state().has_events = true;
+        let id = harness.queued().remove(0);
+        harness.dies_over(&id, dies_after);
+        assert_eq!(harness.subscription("m").state, state);
+        harness.rotate_hash_key();
+        harness.run();
+        assert_eq!(harness.subscription("m").state, subscription::State::Disabled);
+        assert_eq!(harness.posts_to("m"), 1);
+        let announced = harness.events.iter().filter(|event| event["state"] == "disabled");
+        assert_eq!(announced.count(), 1, "{dies_after}");
+    }
 }
