@@ -343,6 +343,23 @@ mod tests {
     }
 
     #[test]
+    fn the_key_sets_in_the_documentation_keep_the_older_key_as_the_default() {
+        for page in [
+            include_str!("../../../../infra/docs/deploy.md"),
+            include_str!("../../../../infra/docs/keys.md"),
+            include_str!("../../../../infra/docs/runbook.md"),
+        ] {
+            let sets: Vec<&str> =
+                page.split(['`', '\n']).filter(|text| text.starts_with(r#"{"default": "#)).collect();
+            assert_eq!(sets.len(), 1, "{sets:?}");
+            let VapidDocument { default, current, keys } = VapidDocument::parse(sets[0]).expect("a set");
+            // New subscribers get the other one.
+            assert!(keys.contains_key(&default) && keys.contains_key(&current), "{sets:?}");
+            assert_ne!(default, current, "{sets:?}");
+        }
+    }
+
+    #[test]
     fn debug_shows_ids_only() {
         for shown in [format!("{:?}", rotated()), format!("{:?}", rotated().keys().expect("keys"))] {
             assert!(
