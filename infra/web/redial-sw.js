@@ -21,8 +21,8 @@
   const MOST_REPORTS = 200;
   // The API takes so many reports at once.
   const BATCH = 20;
-  // Its tokens end a week after the message; a report that is older is of no use.
-  const REPORT_LIFE_MS = 8 * 24 * 3600 * 1000;
+  // A token ends a week after its message's TTL, which is 28 days at most; a report that is older is of no use.
+  const REPORT_LIFE_MS = 36 * 24 * 3600 * 1000;
   // Who began to show a message and has not said that it did within this time was ended in between: it is shown again.
   const SHOWING_MS = 30 * 1000;
   const REQUEST_MS = 10 * 1000;
