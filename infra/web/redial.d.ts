@@ -80,7 +80,7 @@ export declare function subscribe(
 /** This browser's subscription; `null` if it has none, or if the API refused its last renewal: then subscribe again. */
 export declare function current(options?: { worker?: string }): Promise<CurrentSubscription | null>;
 
-/** Tells the API that the subscription lives, and replaces it if the browser or its push service has dropped it. For each visit. */
+/** Reports to the API that the subscription is in use, and replaces it if the browser or its push service has dropped it. For each visit. */
 export declare function renew(options?: {
   worker?: string;
   /** Gives a new token for the subscription from your server, once the stored one has ended. */

@@ -144,7 +144,7 @@ export async function current({ worker = WORKER } = {}) {
 }
 
 /**
- * Tells the API that the subscription lives, and replaces it if the browser has dropped it, or the push service its endpoint; also sends
+ * Reports to the API that the subscription is in use, and replaces it if the browser has dropped it, or the push service its endpoint; also sends
  * reports that wait. For each visit. Resolves to what the API answered, or to `null` if this browser never subscribed.
  *
  * The kept token ends, after 180 days at the latest. `token` is then called with the subscription's id, and gives a new token for it
