@@ -122,6 +122,7 @@ def main():
     site = folder / "site"
     wheel = next(packed.glob("*.whl"))
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel)
+    run(sys.executable, "-W", "error", "-m", "compileall", "-q", "-f", site / "redial_client")
     run(sys.executable, SMOKE / "python.py", url, key, PYTHONPATH=str(site))
     # The same message as before, with another client: a duplicate.
     check_example("Python", sys.executable, folder / "example.py", PYTHONPATH=str(site), **access)

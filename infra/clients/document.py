@@ -43,7 +43,7 @@ def for_generators(open_values=False):
     """The published document, with each part of the message's schema as a schema of its own.
 
     `open_values` is for a generator whose code refuses a value that its document does not list: responses gain values from release to
-    release, and a client must be able to read those, too.
+    release, and a client must be able to read those, too. What it makes of an optional `const` is a SyntaxWarning.
     """
     document = copy.deepcopy(published())
     schemas = document["components"]["schemas"]
@@ -63,6 +63,8 @@ def for_generators(open_values=False):
     for _, operation in every_operation(document):
         operation.get("requestBody", {}).get("content", {}).pop("text/plain", None)
     if open_values:
+        version = document["components"]["schemas"]["Message"]["properties"]["v"]
+        version |= {"type": "integer", "enum": [version.pop("const")]}
         sent = schemas_sent(document)
         for schema_name, schema in document["components"]["schemas"].items():
             if schema_name not in sent:

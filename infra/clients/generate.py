@@ -57,15 +57,27 @@ def typescript(version, output):
     npm_pack(folder, version, output)
 
 
+def only_problems(module):
+    """AWS answers some requests in the API's place: with other JSON, with text, or with nothing. Such an answer is an unexpected status, and
+    the generated code would fail as it reads a `Problem` from it."""
+    text = module.read_text()
+    reads = r"(if response\.status_code == (\d+)):(\s+response_\2 = Problem\.from_dict\()"
+    changed, count = re.subn(reads, r'\1 and "problem+json" in response.headers.get("content-type", ""):\3', text)
+    assert count == text.count("Problem.from_dict("), f"{module} reads problems in another way"
+    module.write_text(changed)
+
+
 def python(version, output):
     folder = output / "python"
     shutil.copytree(HERE / "python", folder)
     described = output / "openapi-open.json"
     described.write_text(json.dumps(document.for_generators(open_values=True), indent=1))
     generator = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none", "--fail-on-warning"]
-    told = run(*generator, "--config", folder / "config.yml", "--path", described, "--output-path", folder / "redial_client")
+    printed = run(*generator, "--config", folder / "config.yml", "--path", described, "--output-path", folder / "redial_client")
     # It leaves out what it cannot express, with a warning.
-    assert "WARNING" not in told.upper(), told
+    assert "WARNING" not in printed.upper(), printed
+    for module in (folder / "redial_client/api").glob("*/*.py"):
+        only_problems(module)
     (folder / "redial_client/py.typed").touch()
     project = folder / "pyproject.toml"
     text = re.sub(r"# \.\./generate\.py.*\n(version = )\".*\"", rf'\g<1>"{version}"', project.read_text())

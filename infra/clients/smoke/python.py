@@ -1,4 +1,5 @@
-"""The Python client against a stack: it stores a subscription, sends, reads the state, and gets a problem as a typed answer.
+"""The Python client against a stack: it stores a subscription, sends, reads the state, and gets a problem as a typed answer, and what AWS
+answers in the API's place as an unexpected status.
 
 `check.py` runs this with the packed client.
 """
@@ -6,9 +7,12 @@
 import asyncio
 import base64
 import datetime
+import http.server
 import secrets
 import sys
+import threading
 
+import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from redial_client import AuthenticatedClient, Client
@@ -17,6 +21,7 @@ from redial_client.api.health import health
 from redial_client.api.keys import list_keys
 from redial_client.api.messages import cancel_message, get_message, list_messages, send_messages
 from redial_client.api.subscriptions import delete_subscription, put_subscription
+from redial_client.errors import UnexpectedStatus
 from redial_client.models import (
     Cancelled,
     Consent,
@@ -34,7 +39,8 @@ from redial_client.models import (
 )
 
 URL, KEY = sys.argv[1:]
-client = AuthenticatedClient(base_url=URL, token=KEY, raise_on_unexpected_status=True)
+OPTIONS = {"timeout": httpx.Timeout(30), "raise_on_unexpected_status": True}
+client = AuthenticatedClient(base_url=URL, token=KEY, **OPTIONS)
 tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
 
 
@@ -81,6 +87,41 @@ several = send_messages.sync(client=client, body=[Message(to=MessageTo(subscript
 assert isinstance(several.items[0].problem, Problem), several
 refused = get_message.sync(client=AuthenticatedClient(base_url=URL, token="rdk_none_none"), id="x")
 assert isinstance(refused, Problem) and refused.type_ == "urn:redial:problem:unauthorized", refused
+
+# What Lambda and API Gateway answer in the API's place.
+AWS = {
+    403: ("application/json", b'{"Message":"Forbidden"}'),
+    429: ("application/json", b'{"message":"Too Many Requests"}'),
+    502: ("text/plain", b"Internal Server Error"),
+    503: ("application/json", b'{"message":"Service Unavailable"}'),
+    504: ("text/html", b""),
+}
+
+
+class InPlaceOfTheApi(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        status = int(self.path.rpartition("/")[2])
+        content_type, body = AWS[status]
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.HTTPServer(("127.0.0.1", 0), InPlaceOfTheApi)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+aws = AuthenticatedClient(base_url=f"http://127.0.0.1:{server.server_port}", token=KEY, **OPTIONS)
+for status in AWS:
+    try:
+        answer = get_message.sync(client=aws, id=str(status))
+    except UnexpectedStatus as error:
+        assert error.status_code == status, error
+    else:
+        raise AssertionError(f"{status} was read as {answer}")
 
 # What a later release adds to a response is read.
 later = Delivery.from_dict({**delivery.to_dict(), "state": "napping", "added": 1})

@@ -1,7 +1,11 @@
-// The TypeScript client against a stack: it stores a subscription, sends, reads the state, and gets a problem as a typed error.
+// The TypeScript client against a stack: it stores a subscription, sends, reads the state, and gets a problem as a typed error, and what AWS
+// answers in the API's place as an error without one.
 // `check.py` compiles this against the packed client and runs it.
 
 import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo } from "node:net";
 
 import { createClient, ok, ProblemError, type Delivery, type Message } from "redial-client";
 
@@ -64,3 +68,26 @@ try {
 }
 const refused = await createClient({ url, key: "rdk_none_none" }).GET("/v1/messages/{id}", { params: { path: { id: "x" } } });
 check(refused.error?.type === "urn:redial:problem:unauthorized", `refused: ${JSON.stringify(refused.error)}`);
+
+// What Lambda and API Gateway answer in the API's place.
+const aws: Record<number, string> = {
+  403: '{"Message":"Forbidden"}',
+  429: '{"message":"Too Many Requests"}',
+  502: "Internal Server Error",
+  503: '{"message":"Service Unavailable"}',
+  504: "",
+};
+const server = createServer((request, response) => {
+  const status = Number(request.url?.split("/").at(-1));
+  response.writeHead(status, { "Content-Type": "application/json" }).end(aws[status]);
+});
+await once(server.listen(0, "127.0.0.1"), "listening");
+const inPlaceOfTheApi = createClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key });
+for (const status of Object.keys(aws).map(Number)) {
+  const answer = ok(inPlaceOfTheApi.GET("/v1/messages/{id}", { params: { path: { id: `${status}` } } }));
+  const error: unknown = await answer.then(() => null, (error: unknown) => error);
+  check(error instanceof ProblemError, `${status}: ${error}`);
+  check(error.status === status && error.problem === undefined, `${status}: ${JSON.stringify(error)}`);
+}
+server.close();
+server.closeAllConnections();
