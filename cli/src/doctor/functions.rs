@@ -290,6 +290,18 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_of_events_in_another_region_is_a_fault() {
+        let events = ("EVENTS_QUEUE_ARN", "arn:aws:sqs:eu-central-1:123456789012:app");
+        let expected = "fault: dispatch cannot start: invalid configuration: EVENTS_QUEUE_ARN (parameter EventsQueueArn)";
+        for (region, expected) in [("eu-central-1", ""), ("eu-west-1", expected)] {
+            let mut dispatch = dispatch(30, &[complete(), vec![events]].concat());
+            dispatch.configuration.function_arn =
+                Some(format!("arn:aws:lambda:{region}:123456789012:function:dispatch"));
+            finds(expected, |report| is_valid(&dispatch, report));
+        }
+    }
+
+    #[test]
     fn the_longest_attempt_and_its_reserve_fit_the_timeout() {
         // Twice ten seconds, one of waiting, two in reserve.
         for (timeout, variable, is_fault) in [

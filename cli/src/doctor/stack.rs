@@ -9,12 +9,9 @@ use redial_core::time::Timestamp;
 use super::report::Report;
 use crate::{
     aws_error::{AwsError, classified},
-    stack::{Configuration, Target, timeout, variable},
+    stack::{Configuration, Target, lookup, timeout, variable},
     tail::{CloudWatchLogs, group},
 };
-
-/// Names a file inside the function, which this machine does not have.
-const FILE_INSIDE: &str = "EGRESS_CA_FILE";
 
 /// The most pages of a log that are read: CloudWatch may return empty ones while it searches.
 const PAGES: usize = 20;
@@ -34,9 +31,8 @@ impl Function {
         variable(&self.configuration, name)
     }
 
-    /// The same, for the functions' own parser of their configuration.
     pub(crate) fn lookup(&self, name: &str) -> Option<String> {
-        self.variable(name).filter(|_| name != FILE_INSIDE).map(str::to_owned)
+        lookup(&self.configuration, name)
     }
 
     pub(crate) fn timeout(&self) -> Option<Duration> {

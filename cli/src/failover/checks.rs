@@ -1,11 +1,11 @@
 //! What has to hold before one stack takes over from another. A fault would lose messages: it refuses the failover. A warning is shown.
 
-use redial_adapters::replica_dynamo::At;
+use redial_adapters::{outbox_sqs::QueueArn, replica_dynamo::At};
 
 use crate::{
     failure::Failure,
     replica::{KeyKind, compare},
-    stack::Target,
+    stack::{Configuration, Target, lookup},
 };
 
 /// With fewer subscriptions than this share of the other's, a warning.
@@ -45,6 +45,9 @@ pub(super) async fn both(from: &Target, to: &Target) -> Result<Found, Failure> {
     if let (Ok(theirs), Ok(ours)) = (&theirs, &ours) {
         judge_builds(theirs.code_sha256(), ours.code_sha256(), names, &mut found);
     }
+    if let Ok(ours) = &ours {
+        judge_events(ours, names.to, &mut found);
+    }
     Ok(found)
 }
 
@@ -60,7 +63,24 @@ pub(super) async fn destination_alone(to: &Target) -> Result<Found, Failure> {
     found.warnings.push(format!(
         "keys and subscriptions of {name} were not compared with the other stack's: they are as they were copied last"
     ));
+    if let Ok(dispatch) = to.configuration(&to.dispatch).await {
+        judge_events(&dispatch, name, &mut found);
+    }
     Ok(found)
+}
+
+/// Dispatch does not start with a queue of events in another region.
+fn judge_events(dispatch: &Configuration, to: &str, found: &mut Found) {
+    let events = lookup(dispatch, "EVENTS_QUEUE_ARN").and_then(|arn| QueueArn::parse(&arn));
+    if let (Some(events), Some(own)) = (events, lookup(dispatch, "AWS_REGION"))
+        && events.region() != own
+    {
+        found.faults.push(format!(
+            "EventsQueueArn of {to} is a queue in {}, and {to} is in {own}, so that its functions do not start: deploy {to} with a \
+             queue in {own}, or none",
+            events.region()
+        ));
+    }
 }
 
 /// Of a kind of key that differs.
@@ -114,6 +134,7 @@ fn judge_builds(theirs: Option<&str>, ours: Option<&str>, names: Names<'_>, foun
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stack::configuration;
 
     const NAMES: Names<'_> = Names { from: "a", to: "b" };
 
@@ -150,6 +171,20 @@ mod tests {
             (100, 200, false, [0, 0]),
         ] {
             finds(expected, |found| judge_counts(&Counts { from, to, is_empty }, NAMES, found));
+        }
+    }
+
+    #[test]
+    fn a_destination_with_events_in_another_region_is_refused() {
+        let events = ("EVENTS_QUEUE_ARN", "arn:aws:sqs:eu-central-1:123456789012:app");
+        for (variables, region, expected) in [
+            (&[events][..], "eu-west-1", [1, 0]),
+            (&[events], "eu-central-1", [0, 0]),
+            (&[], "eu-west-1", [0, 0]),
+        ] {
+            let mut dispatch = configuration(30, variables);
+            dispatch.function_arn = Some(format!("arn:aws:lambda:{region}:123456789012:function:dispatch"));
+            finds(expected, |found| judge_events(&dispatch, "b", found));
         }
     }
 

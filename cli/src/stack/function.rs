@@ -54,6 +54,17 @@ pub(crate) fn variable<'a>(configuration: &'a Configuration, name: &str) -> Opti
     Some(value).filter(|value| !value.is_empty())
 }
 
+/// A variable as the function's own parser of its configuration finds it.
+pub(crate) fn lookup(configuration: &Configuration, name: &str) -> Option<String> {
+    match name {
+        // Names a file inside the function, which this machine does not have.
+        "EGRESS_CA_FILE" => None,
+        // Lambda sets it.
+        "AWS_REGION" => configuration.function_arn()?.split(':').nth(3).map(str::to_owned),
+        _ => variable(configuration, name).map(str::to_owned),
+    }
+}
+
 /// The origins that EgressAllow names; `None` if one of them is not valid.
 pub(crate) fn egress_allow(configuration: &Configuration) -> Option<Vec<Origin>> {
     let origins = variable(configuration, "EGRESS_ALLOW").unwrap_or_default().split(',');
@@ -86,5 +97,14 @@ pub(crate) mod tests {
         let function = configuration(30, &[("A", " "), ("B", " b ")]);
         assert_eq!((variable(&function, "A"), variable(&function, "B")), (None, Some("b")));
         assert_eq!(timeout(&function), Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn the_parser_finds_the_region_and_no_file_of_the_function() {
+        let mut function = configuration(30, &[("A", "a"), ("EGRESS_CA_FILE", "/ca.pem")]);
+        assert_eq!(lookup(&function, "AWS_REGION"), None);
+        function.function_arn = Some("arn:aws:lambda:eu-west-1:123456789012:function:dispatch".to_owned());
+        let found = ["A", "AWS_REGION", "EGRESS_CA_FILE"].map(|name| lookup(&function, name));
+        assert_eq!(found, [Some("a".to_owned()), Some("eu-west-1".to_owned()), None]);
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 #[cfg(test)]
 pub(crate) use function::tests::configuration;
-pub(crate) use function::{Configuration, egress_allow, strips_payloads, timeout, variable};
+pub(crate) use function::{Configuration, egress_allow, lookup, strips_payloads, timeout, variable};
 pub(crate) use pair::Pair;
 pub(crate) use target::{Target, TargetError};
 

@@ -72,6 +72,7 @@ impl QueueUrls {
 pub struct QueueArn {
     name: String,
     account: String,
+    region: String,
 }
 
 impl QueueArn {
@@ -83,7 +84,12 @@ impl QueueArn {
         let is_name = (1..=80).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         let whole = !region.is_empty() && is_account && is_name;
-        whole.then(|| Self { name: (*name).to_owned(), account: (*account).to_owned() })
+        let [name, account, region] = [name, account, region].map(|part| (*part).to_owned());
+        whole.then_some(Self { name, account, region })
+    }
+
+    pub fn region(&self) -> &str {
+        &self.region
     }
 
     /// Whether an event source is this queue, by the last part of its ARN.
@@ -355,7 +361,8 @@ mod tests {
     #[test]
     fn the_queue_of_events_is_a_standard_queue_s_arn() {
         let read = QueueArn::parse("arn:aws-cn:sqs:cn-north-1:123456789012:app-events");
-        let whole = QueueArn { name: "app-events".to_owned(), account: "123456789012".to_owned() };
+        let [name, account, region] = ["app-events", "123456789012", "cn-north-1"].map(str::to_owned);
+        let whole = QueueArn { name, account, region };
         assert_eq!(read, Some(whole));
         for bad in [
             "",

@@ -258,13 +258,22 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         self.secret("TOKEN_KEY", "TOKEN_KEY_SECRET_ID", token_keys)
     }
 
+    /// A queue in the function's own region: no other can be sent to by the client of the stack's queues.
     pub(super) fn queue_arn(&mut self, name: &str) -> Option<QueueArn> {
         let arn = self.optional(name)?;
-        let queue = QueueArn::parse(&arn);
-        if queue.is_none() {
+        let Some(queue) = QueueArn::parse(&arn) else {
             self.problem(format!("{name} is not the ARN of a standard SQS queue"));
+            return None;
+        };
+        if let Some(own) = self.optional("AWS_REGION")
+            && own != queue.region()
+        {
+            self.problem(format!(
+                "{name} (parameter EventsQueueArn) is a queue in {}, and the stack is in {own} (expected a queue in {own})",
+                queue.region()
+            ));
         }
-        queue
+        Some(queue)
     }
 
     pub(super) fn event_bus(&mut self) -> Option<String> {

@@ -88,6 +88,19 @@ fn one_error_names_everything_missing_or_invalid_and_no_value() {
 }
 
 #[test]
+fn a_queue_of_events_in_another_region_is_refused() {
+    let arn = "arn:aws:sqs:eu-central-1:123456789012:app";
+    for name in ["EVENTS_QUEUE_ARN", "PRODUCERS_EVENTS_QUEUE_ARN"] {
+        let read = |region| cleanup(from(&with(&[(name, arn), ("AWS_REGION", region)])));
+        let expected = format!(
+            "{name} (parameter EventsQueueArn) is a queue in eu-central-1, and the stack is in eu-west-1 (expected a queue in eu-west-1)"
+        );
+        has_all(read("eu-west-1"), &[&expected]);
+        assert!(read("eu-central-1").is_ok() && read("").is_ok());
+    }
+}
+
+#[test]
 fn successes_are_logged_as_one_of_three_words_says() {
     for (text, expected) in [
         ("", SuccessLogs::All),
