@@ -24,8 +24,8 @@ fn kept(of_type: &str) -> Vec<Block<'static>> {
 fn what_cannot_be_made_again_outlives_the_stack_but_not_a_failed_creation() {
     let (tables, secrets) = (kept("AWS::DynamoDB::Table"), kept("AWS::SecretsManager::Secret"));
     assert_eq!(names(&tables), TABLES);
-    // What the browsers have subscribed to, what the webhooks' secrets are sealed with, and what browsers' tokens follow from.
-    assert_eq!(names(&secrets), ["VapidSecret", "WebhookKeySecret", "TokenKeySecret"]);
+    // Also where a parameter names one of them, which CloudFormation takes out of the stack then.
+    assert_eq!(names(&secrets), names(&resources("AWS::SecretsManager::Secret")));
     for block in tables.iter().chain(&secrets) {
         assert_eq!(block.value("DeletionPolicy"), Some("RetainExceptOnCreate"), "{}", block.name);
         // There is no such value for replacements.
@@ -52,13 +52,15 @@ fn the_tables_to_import_are_those_that_are_kept_with_the_same_properties() {
 }
 
 #[test]
-fn the_page_on_bringing_a_stack_back_names_every_table_that_is_kept() {
+fn the_page_on_bringing_a_stack_back_names_every_table_and_secret_kept() {
     for table in TABLES {
         assert!(PAGE.contains(table), "{table}");
     }
-    for parameter in ["VapidSecretId", "WebhookKeySecretId", "TokenKeySecretId", "retained.yaml"] {
-        assert!(PAGE.contains(parameter), "{parameter}");
+    for secret in resources("AWS::SecretsManager::Secret") {
+        let parameter = format!("{}Id=ARN", secret.name);
+        assert!(PAGE.contains(&parameter), "{parameter}");
     }
+    assert!(PAGE.contains("retained.yaml"));
 }
 
 /// CloudFormation publishes a new value of a secret when, and only when, the property that it comes from changes. So a release
