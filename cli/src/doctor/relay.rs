@@ -60,7 +60,7 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     let bus = cleanup.variable("EVENT_BUS_ARN");
     let are_posted = cleanup.variable("CALLBACKS") == Some("on");
     report.well(match (bus, are_posted) {
-        (None, false) => "events go to no bus and no callback, so that no queue of the stack's own has them",
+        (None, false) => "events go to no bus and no callback, so that none are relayed",
         (Some(_), false) => "the bus is there, cleanup's role may put events to it, and it refuses none",
         (None, true) => "events are posted to callbacks, which are set, and go to no bus",
         (Some(_), true) => {

@@ -41,7 +41,7 @@ async fn two_stacks_are_up_side_by_side_and_end_when_dropped() {
     drop(first);
     until_ended(&one.endpoint).await;
     let queues = aws_sdk_sqs::Client::new(&second.sdk_config()).list_queues().send().await;
-    assert_eq!(queues.expect("the second still answers").queue_urls().len(), 6);
+    assert_eq!(queues.expect("the second still answers").queue_urls().len(), 7);
     drop(second);
     until_ended(&other.endpoint).await;
 }

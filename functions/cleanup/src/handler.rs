@@ -31,6 +31,32 @@ pub(crate) struct Queues {
     pub(crate) dead_letters_url: String,
     /// Where events are announced. The function receives from it only where they are relayed.
     pub(crate) events: Option<QueueArn>,
+    /// The stack's own queue of events, which is `events` where they are relayed.
+    pub(crate) relay: Option<QueueArn>,
+}
+
+/// What a batch consists of, by the queue that it is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// References, or what the quarantine holds.
+    Messages,
+    Events,
+    /// Relaying was switched off, and the mapping is not deleted yet: CloudFormation changes the function first. They stay on their queue, and
+    /// are relayed when it is switched on again.
+    EventsToKeep,
+}
+
+impl Queues {
+    fn kind(&self, arn: Option<&str>) -> Kind {
+        let is_from = |queue: &Option<QueueArn>| {
+            queue.as_ref().zip(arn).is_some_and(|(queue, arn)| queue.is_source(arn))
+        };
+        match (is_from(&self.events), is_from(&self.relay)) {
+            (true, _) => Kind::Events,
+            (false, true) => Kind::EventsToKeep,
+            (false, false) => Kind::Messages,
+        }
+    }
 }
 
 /// Deals with one event; returns what a sweep did, or which messages must come back.
@@ -47,21 +73,22 @@ pub(crate) async fn handle(
         }
         Event::Batch(batch) => {
             let arn = batch.records.first().and_then(|record| record.event_source_arn.as_deref());
-            let is_of_events =
-                queues.events.as_ref().zip(arn).is_some_and(|(events, arn)| events.is_source(arn));
+            let kind = queues.kind(arn);
             let messages = batch.records.into_iter().map(|record| message(record, &queues.dead_letters_url));
             let messages = messages.collect::<Result<Vec<_>, _>>()?;
-            let mut answers = Vec::with_capacity(messages.len());
-            if is_of_events {
-                answers = worker.relay(&messages).await;
-            } else {
-                for message in &messages {
-                    answers.push(worker.clean(message).await);
+            let mut come_back = Vec::with_capacity(messages.len());
+            match kind {
+                Kind::Events => come_back.extend(worker.relay(&messages).await.iter().map(Result::is_err)),
+                Kind::EventsToKeep => come_back.resize(messages.len(), true),
+                Kind::Messages => {
+                    for message in &messages {
+                        come_back.push(worker.clean(message).await.is_err());
+                    }
                 }
             }
             let mut response = SqsBatchResponse::default();
-            for (message, answer) in messages.into_iter().zip(answers) {
-                if answer.is_err() {
+            for (message, comes_back) in messages.into_iter().zip(come_back) {
+                if comes_back {
                     let mut failure = BatchItemFailure::default();
                     failure.item_identifier = message.message_id;
                     response.batch_item_failures.push(failure);
@@ -111,6 +138,24 @@ mod tests {
         let bus = Targets { bus: true, ..Targets::default() };
         assert_eq!(read(&attribute("bus")), Some(bus));
         assert_eq!([read(""), read(&attribute("bus,stream"))], [None, None]);
+    }
+
+    #[test]
+    fn events_stay_on_the_stack_s_queue_when_they_are_no_longer_relayed() {
+        let arn = |name: &str| format!("arn:aws:sqs:eu-central-1:123456789012:{name}");
+        let queue = |name: &str| QueueArn::parse(&arn(name));
+        let dead_letters_url = String::new;
+        let relaying =
+            Queues { dead_letters_url: dead_letters_url(), events: queue("relay"), relay: queue("relay") };
+        let off =
+            Queues { dead_letters_url: dead_letters_url(), events: queue("own"), relay: queue("relay") };
+        let none = Queues { dead_letters_url: dead_letters_url(), events: None, relay: queue("relay") };
+        let kinds = [&relaying, &off, &none].map(|queues| queues.kind(Some(&arn("relay"))));
+        assert_eq!(kinds, [Kind::Events, Kind::EventsToKeep, Kind::EventsToKeep]);
+        for queues in [relaying, off, none] {
+            assert_eq!(queues.kind(Some(&arn("quarantine"))), Kind::Messages);
+            assert_eq!(queues.kind(None), Kind::Messages);
+        }
     }
 
     #[test]

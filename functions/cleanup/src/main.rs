@@ -16,6 +16,7 @@ async fn main() -> Result<(), Error> {
     let queues = handler::Queues {
         dead_letters_url: config.stack.queues.dead_letters.clone(),
         events: config.stack.events.clone(),
+        relay: config.events_relay.clone(),
     };
     let (aws, worker) = worker::connect(config).await?;
     let (aws, worker, queues) = (&aws, &worker, &queues);

@@ -20,6 +20,7 @@ async fn everything_that_is_bad_is_named_in_one_message_and_no_value_is_printed(
         ("WAIT_LATE_SECONDS", VALUE),
         ("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", "0"),
         ("SUSPECT_APART_SECONDS", "0"),
+        ("EVENTS_RELAY_QUEUE_ARN", VALUE),
         ("PRODUCERS_EVENTS_QUEUE_ARN", VALUE),
         ("EVENT_BUS_ARN", VALUE),
         ("CALLBACKS", VALUE),

@@ -247,7 +247,7 @@ fn the_longest_lists_leave_the_environment_within_lambda_s_four_kilobytes() {
             | "StripPayloadFields" | "DefaultTimeZone" => parameter(name).number("MaxLength"),
             "AWS::StackName" => 40,
             "EventsQueueArn" | "VapidSubject" | "OtlpHeadersSecretId" => 128,
-            _ if name.starts_with("!If ") || name.ends_with("StateMachine") => 128,
+            _ if name.starts_with("!If ") || name.ends_with(".Arn") || name.ends_with("StateMachine") => 128,
             // https://sqs.ap-southeast-1.amazonaws.com/123456789012/ and a name of at most 80.
             _ if name.ends_with("Queue") => 134,
             // A stack's name of 40, the table's, and what CloudFormation adds.

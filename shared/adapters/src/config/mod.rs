@@ -109,6 +109,8 @@ pub struct CleanupConfig {
     pub stale_after: Option<Duration>,
     /// How long after the mark of an erasure a worker may be at work that has not seen it.
     pub longest_invocation: Duration,
+    /// The stack's own queue of events, also where none are relayed.
+    pub events_relay: Option<QueueArn>,
     /// The producers' queue of events, where events are relayed to it.
     pub producers_events: Option<QueueArn>,
     /// The ARN of the bus that events are relayed to.
@@ -195,6 +197,7 @@ pub fn cleanup(lookup: impl Fn(&str) -> Option<String>) -> Result<CleanupConfig,
             suspect_apart: read.seconds("SUSPECT_APART_SECONDS", suspicion::APART, 1, 86_400),
             stale_after: read.stale_after(),
             longest_invocation: read.seconds("LONGEST_INVOCATION_SECONDS", LONGEST_INVOCATION, 0, 900),
+            events_relay: read.queue_arn("EVENTS_RELAY_QUEUE_ARN"),
             producers_events: read.queue_arn("PRODUCERS_EVENTS_QUEUE_ARN"),
             event_bus: read.event_bus(),
             callbacks: read.switch("CALLBACKS", false),
