@@ -173,11 +173,25 @@ fn the_architecture_is_the_built_one_and_no_parameter_of_a_deployment() {
     }
 }
 
+/// With the six random characters: IAM compares the whole ARN, so that no role could read a secret that is given without them.
+const SECRET_ARN: &str =
+    "arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}";
+
+#[test]
+fn a_secret_is_given_by_its_whole_arn() {
+    let mut secrets = Block::all(&section("Parameters"), 2);
+    secrets.retain(|it| it.name.ends_with("SecretId") && it.name != "VapidSecretId");
+    assert_eq!(secrets.len(), 4);
+    for secret in secrets {
+        let expected = format!("^({SECRET_ARN})?$");
+        assert_eq!(secret.value("AllowedPattern"), Some(&*expected), "{}", secret.name);
+    }
+}
+
 #[test]
 fn the_vapid_secret_is_taken_by_its_name_or_its_arn() {
     let pattern = parameter("VapidSecretId").value("AllowedPattern");
-    let expected = "^((arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:)?[A-Za-z0-9/_+=.@-]{1,512})?$";
-    assert_eq!(pattern, Some(expected));
+    assert_eq!(pattern, Some(&*format!("^({SECRET_ARN}|[A-Za-z0-9/_+=.@-]{{1,512}})?$")));
     let role = named(resources("AWS::IAM::Role"), "DispatchRole");
     let text = role.lines.join("\n");
     let end = r#"[1, !Split [":secret:", !Sub "${VapidSecretId}:secret:${VapidSecretId}"]]"#;
