@@ -106,6 +106,20 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
 }
 
 #[test]
+fn every_role_has_the_permissions_boundary_also_that_of_the_receiver() {
+    const BOUND: &str = "!If [HasBoundary, !Ref PermissionsBoundary, !Ref AWS::NoValue]";
+    let receiver =
+        include_str!("../../../infra/verify.yaml").split_once("\nResources:\n").expect("resources").1;
+    let mut roles = Block::all(&receiver.lines().collect::<Vec<_>>(), 2);
+    roles.retain(|it| it.value("Type") == Some("AWS::IAM::Role"));
+    assert_eq!(roles.len(), 1);
+    roles.extend(resources("AWS::IAM::Role"));
+    for role in roles {
+        assert_eq!(role.value("PermissionsBoundary"), Some(BOUND), "{}", role.name);
+    }
+}
+
+#[test]
 fn the_public_keys_are_published_by_a_schedule_and_by_each_deployment() {
     let dispatch = function("DispatchFunction");
     let events = Block::all(&dispatch.lines, 8);

@@ -69,6 +69,9 @@ pub(super) struct Roads {
     confirm: Confirm,
 }
 
+/// The parameter of the stack and of the receiver.
+const BOUNDARY: &str = "PermissionsBoundary";
+
 /// How one message ended.
 pub(super) struct Walked {
     road: Road,
@@ -305,6 +308,8 @@ impl Roads {
             ("PushAuth", subscription.auth().expose()),
             ("VapidKeys", &*public.join(",")),
             ("Audience", self.receiver_at.as_deref().unwrap_or_default().trim_end_matches('/')),
+            // An account that asks for a boundary lets no role be made without it.
+            (BOUNDARY, stack.parameters.get(BOUNDARY).map_or("", String::as_str)),
         ];
         let url = receiver.start(parameters).await?;
         Ok(if target.are_functions_here() { url } else { self.address(&url) })

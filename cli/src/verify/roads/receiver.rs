@@ -33,7 +33,7 @@ impl Receiver {
     }
 
     /// Starts it with these parameters and returns its URL; what went wrong otherwise.
-    pub(super) async fn start(&self, parameters: [(&str, &str); 5]) -> Result<String, String> {
+    pub(super) async fn start(&self, parameters: [(&str, &str); 6]) -> Result<String, String> {
         match &self.kind {
             Kind::Deployed(receiver) => receiver.deploy(TEMPLATE, parameters).await,
             #[cfg(feature = "local")]

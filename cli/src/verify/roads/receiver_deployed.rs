@@ -27,7 +27,7 @@ impl DeployedReceiver {
     pub(super) async fn deploy(
         &self,
         template: &str,
-        parameters: [(&str, &str); 5],
+        parameters: [(&str, &str); 6],
     ) -> Result<String, String> {
         let parameter =
             |(name, value)| Parameter::builder().parameter_key(name).parameter_value(value).build();

@@ -26,7 +26,7 @@ impl HostedReceiver {
         Self { port, origin, running: Mutex::default() }
     }
 
-    pub(super) fn start(&self, template: &str, parameters: [(&str, &str); 5]) -> Result<String, String> {
+    pub(super) fn start(&self, template: &str, parameters: [(&str, &str); 6]) -> Result<String, String> {
         let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let authority = self.origin.split_once("://").map(|(_, authority)| authority.to_owned());
         let function = NodeFunction::start(template, FUNCTION, &parameters, self.port, authority);
