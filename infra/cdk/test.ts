@@ -50,6 +50,8 @@ test("the assets are the files of the release", () => {
 test("what the template refuses is refused before a deployment", () => {
   const refused: [Partial<RedialProps>, RegExp][] = [
     [{ vapidSubject: "push@shop.example" }, /^Error: vapidSubject: expected a mailto address or an https address, found "push@/],
+    [{ vapidSecretId: "" }, /^Error: vapidSecretId: expected the name of a secret or its full ARN, .*, found ""$/],
+    [{ defaultTimeZone: "Europe/Berlin!" }, /^Error: defaultTimeZone: expected an IANA time zone, .*, found "Europe\/Berlin!"$/],
     [{ functionTimeout: 900 }, /^Error: functionTimeout: expected a number from 25 to 120, found 900$/],
     [{ apiKind: "Gateway" as "None" }, /^Error: apiKind: expected one of FunctionUrl, HttpApi, None, found "Gateway"$/],
     [{ release: "/nowhere" }, /^Error: release: \/nowhere has no stack.yaml/],

@@ -55,7 +55,17 @@ def read():
         assert parameter["Type"] in ("String", "Number"), f"{name}: type {parameter['Type']}"
         surplus = parameter.keys() - {"Type", "Default", "Description", "AllowedValues", "AllowedPattern", "ConstraintDescription"}
         assert surplus <= {"MinValue", "MaxValue", "MaxLength"}, f"{name}: {surplus}"
-    return kept, outputs
+        # CloudFormation compares the whole value with a pattern; Terraform and JavaScript look for it anywhere in the value.
+        pattern = parameter.get("AllowedPattern", "^$")
+        assert pattern.startswith("^") and pattern.endswith("$"), f"{name}: {pattern} has no ^ or no $"
+    return kept | {name: required(name, kept[name]) for name in REQUIRED}, outputs
+
+
+def required(name, parameter):
+    """A parameter that may be empty in the template, where it may not."""
+    pattern, expected = parameter["AllowedPattern"], parameter["ConstraintDescription"]
+    assert pattern.endswith(")?$") and expected.endswith(", or empty"), f"{name}: {pattern}: {expected}"
+    return parameter | {"AllowedPattern": pattern[:-2] + "$", "ConstraintDescription": expected.removesuffix(", or empty")}
 
 
 def has_default(name, parameter):
@@ -107,12 +117,8 @@ def variable(name, parameter):
     pairs.append(("nullable", "false"))
     block = f'variable "{snake(name)}" {{\n{aligned(pairs, "  ")}'
     found = " && ".join(conditions(f"var.{snake(name)}", parameter))
-    if name in REQUIRED:
-        found += f' && var.{snake(name)} != ""'
     if found:
-        message = accepted({**parameter, "ConstraintDescription": parameter["ConstraintDescription"].removesuffix(", or empty")}) \
-            if name in REQUIRED else accepted(parameter)
-        lines = [("condition", found), ("error_message", hcl(f"{snake(name)} must be: {message}."))]
+        lines = [("condition", found), ("error_message", hcl(f"{snake(name)} must be: {accepted(parameter)}."))]
         block += f"\n  validation {{\n{aligned(lines, '    ')}  }}\n"
     return block + "}\n"
 

@@ -54,10 +54,11 @@ run "text_of_another_form_is_refused" {
   command = plan
 
   variables {
-    vapid_subject = "push@shop.example"
+    vapid_subject     = "push@shop.example"
+    default_time_zone = "Europe/Berlin!"
   }
 
-  expect_failures = [var.vapid_subject]
+  expect_failures = [var.vapid_subject, var.default_time_zone]
 }
 
 run "an_empty_secret_is_refused" {

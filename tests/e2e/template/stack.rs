@@ -40,6 +40,18 @@ fn the_page_on_configuration_has_every_parameter_and_its_default() {
     }
 }
 
+/// The wrappers of other languages look for a pattern anywhere in a value. A ` #` in a text that is not quoted begins a comment.
+#[test]
+fn every_pattern_is_of_the_whole_value_and_every_text_is_whole() {
+    for parameter in Block::all(&section("Parameters"), 2) {
+        let pattern = parameter.value("AllowedPattern").unwrap_or("^$");
+        assert!(pattern.starts_with('^') && pattern.ends_with('$'), "{}: {pattern}", parameter.name);
+        for line in parameter.lines {
+            assert!(!line.contains(" #") || line.contains(": \""), "{}: {line}", parameter.name);
+        }
+    }
+}
+
 #[test]
 fn every_queue_and_table_is_encrypted_and_every_secret_can_be_given() {
     for queue in resources("AWS::SQS::Queue") {
