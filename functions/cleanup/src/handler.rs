@@ -41,8 +41,8 @@ enum Kind {
     /// References, or what the quarantine holds.
     Messages,
     Events,
-    /// Relaying was switched off, and the mapping is not deleted yet: CloudFormation changes the function first. They stay on their queue, and
-    /// are relayed when it is switched on again.
+    /// Relaying was switched off, and the mapping is not deleted yet: CloudFormation changes the function first. They stay on
+    /// their queue, and are relayed when it is switched on again.
     EventsToKeep,
 }
 
