@@ -28,7 +28,7 @@ use redial_core::queue::Outgoing;
 use redial_core::reason::Reason;
 use redial_core::route::DelaySeconds;
 use redial_core::subscription::Terms;
-use redial_core::time::Timestamp;
+use redial_core::time::{Timestamp, Ttl};
 
 /// For how long after it was sent a body that another release wrote stays in the quarantine, so that one that reads it can come back.
 const LEFT_TO_ANOTHER_RELEASE: Duration = Duration::from_secs(86_400);
@@ -105,6 +105,25 @@ impl<P: Ports> Worker<P> {
         {
             return Ok(());
         }
+        let (channel, terms) = self.destination(message).await?;
+        let deadline = message.deadline(channel, travel.first_sent);
+        let ended = |state, reason| {
+            let ask = ask_to_end(message_id, message, travel, fingerprint.clone(), state, now);
+            let settlement = Some(Settlement { state, reason: Some(reason) });
+            let subscription = message.to.subscription().cloned();
+            // An attempt before may have arrived, and its browser acknowledge it.
+            let (place, kept_until) = (None, message.entry_kept_until(channel, deadline));
+            let (endpoint_hash, given) = (None, message.given(Some(channel)));
+            Claim { ask, channel, endpoint_hash, subscription, given, place, kept_until, settlement }
+        };
+        // With a TTL of 0 nothing is sent again: hours in which no worker could claim it bring it here, and it is no poison.
+        if entry.is_none() && message.ttl == Some(Ttl::ZERO) {
+            self.end(ended(State::Expired, Reason::TtlOver), None, now).await?;
+            let reason = Some(Reason::TtlOver);
+            return self
+                .announce(end_of(message, State::Expired, now).map(|end| Event { reason, ..end }))
+                .await;
+        }
         let (key, reason) = if is_conflict {
             let source = travel.deferred_from.as_deref().unwrap_or(message_id);
             (DeadLetterKey::of_conflict(&message.tenant, &message.id, source), Reason::IdConflict)
@@ -112,9 +131,7 @@ impl<P: Ports> Worker<P> {
             let key = DeadLetterKey::of_poison(Some(&message.tenant), Some(&message.id), message_id);
             (key, Reason::Poison)
         };
-        let (channel, terms) = self.destination(message).await?;
         let retention_days = self.retention_days(message, channel, &terms, now).await?;
-        let deadline = message.deadline(channel, travel.first_sent);
         let body = DeadLetterBody {
             body: message.expose_stored_body(&travel.for_the_store(), deadline, now),
             lane: None,
@@ -132,15 +149,7 @@ impl<P: Ports> Worker<P> {
             ..Reference::new(&key, Kind::Failed, reason, travel.first_sent, now)
         };
         if !is_conflict {
-            let subscription = message.to.subscription().cloned();
-            let ask = ask_to_end(message_id, message, travel, fingerprint, now);
-            let settlement = Some(Settlement { state: State::Failed, reason: Some(reason) });
-            // An attempt before may have arrived, and its browser acknowledge it.
-            let (place, kept_until) = (None, message.entry_kept_until(channel, deadline));
-            let (endpoint_hash, given) = (None, message.given(Some(channel)));
-            let claim =
-                Claim { ask, channel, endpoint_hash, subscription, given, place, kept_until, settlement };
-            self.end(claim, entry.as_ref(), now).await?;
+            self.end(ended(State::Failed, reason), entry.as_ref(), now).await?;
         }
         self.keep(body, reference, reason, now).await?;
         if is_conflict {
@@ -251,6 +260,7 @@ fn ask_to_end(
     message: &Message,
     travel: &Travel,
     fingerprint: EndpointHash,
+    state: State,
     now: Timestamp,
 ) -> Ask {
     let source = format!("quarantine#{message_id}");
@@ -262,7 +272,7 @@ fn ask_to_end(
         source_message: source,
         fingerprint,
         id_source: message.id_source,
-        state: State::Failed,
+        state,
     }
 }
 

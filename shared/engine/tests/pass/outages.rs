@@ -210,6 +210,20 @@ fn a_message_without_a_second_chance_ends_where_others_are_sent_again() {
 }
 
 #[test]
+fn a_message_with_a_ttl_of_zero_is_no_poison_after_four_hours_without_claims() {
+    let mut harness = Harness::prepared(Whom::Browser, vec![], r#","ttl":0"#);
+    harness.state().has_events = true;
+    harness.will_be_out(|call| call == "claim", 1, HOUR * 4);
+    harness.run();
+    harness.run();
+    assert_eq!((harness.redriven.len(), harness.posts_to("m")), (1, 0));
+    assert_eq!(harness.ended("m"), (State::Expired, Some(Reason::TtlOver)));
+    assert_eq!((harness.count(Metric::Poison), harness.bodies()), (0, 0));
+    let states: Vec<_> = harness.events.iter().map(|event| event["state"].clone()).collect();
+    assert_eq!(states, ["expired"]);
+}
+
+#[test]
 fn a_message_with_a_ttl_of_zero_has_one_attempt_by_a_slow_clock() {
     let mut harness = Harness::new();
     harness.will_answer("m", vec![answered(503)]);
