@@ -30,6 +30,9 @@ pub(super) type Request = (Question, oneshot::Sender<Answered>);
 /// How long an answer is kept.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// How long failures are read before those that were found are shown.
+const LONGEST_READ: Duration = Duration::from_secs(10);
+
 /// How many dead letters, and how many deliveries in a state, are listed.
 const MOST_LETTERS: u32 = 200;
 const MOST_DELIVERIES: usize = 100;
@@ -37,8 +40,14 @@ const MOST_DELIVERIES: usize = 100;
 pub(super) struct Answers {
     args: TargetArgs,
     target: RefCell<Rc<Target>>,
-    failures: Mutex<Option<Failures>>,
+    failures: Mutex<Option<Followed>>,
     kept: [Mutex<Option<Kept>>; 4],
+}
+
+/// The failures of a stack, and where it was when they were first read.
+struct Followed {
+    target: Rc<Target>,
+    failures: Failures,
 }
 
 /// The answer to the same question, and when it was given.
@@ -75,7 +84,7 @@ impl Answers {
         let slot = match &question {
             Question::Summary { .. } => Some(0),
             Question::Breakers { .. } => Some(1),
-            Question::Failures => Some(2),
+            Question::Failures { .. } => Some(2),
             Question::DeadLetters => Some(3),
             Question::About | Question::Delivery { .. } | Question::Deliveries { .. } => None,
         };
@@ -121,13 +130,6 @@ impl Answers {
     }
 
     fn use_instead(&self, found: Target) {
-        let is_another = {
-            let current = self.target.borrow();
-            (current.sdk.endpoint_url(), &current.dispatch) != (found.sdk.endpoint_url(), &found.dispatch)
-        };
-        if is_another && let Ok(mut failures) = self.failures.try_lock() {
-            *failures = None;
-        }
         self.target.replace(Rc::new(found));
     }
 
@@ -153,7 +155,7 @@ impl Answers {
                     .map(|why| format!("the waiting messages could not all be counted: {why}"));
                 Read { document: listed.to_json(), note }
             }
-            Question::Failures => self.failures(&target, now).await?,
+            Question::Failures { only_final } => self.failures(&target, *only_final, now).await?,
             Question::DeadLetters => {
                 let (letters, has_more) = dead_letters::latest(&target, MOST_LETTERS).await?;
                 let note = has_more.then(|| format!("there are more than these {MOST_LETTERS}"));
@@ -175,14 +177,34 @@ impl Answers {
         }))
     }
 
-    async fn failures(&self, target: &Target, now: Timestamp) -> Result<Read, Failure> {
-        let mut followed = self.failures.lock().await;
-        let failures = match &mut *followed {
-            Some(failures) => failures,
-            none => none.insert(Failures::from_now(target, now).await?),
+    async fn failures(&self, target: &Rc<Target>, only_final: bool, now: Timestamp) -> Result<Read, Failure> {
+        let mut kept = self.failures.lock().await;
+        let followed = match kept.take().filter(|followed| followed.is_at(target)) {
+            Some(followed) => followed,
+            None => Followed { target: Rc::clone(target), failures: Failures::from_now(target, now).await? },
         };
-        failures.read(now).await?;
-        Ok(Read::of(json!(failures.newest_first())))
+        let followed = kept.insert(followed);
+        let reached = match followed.failures.read(now, LONGEST_READ).await {
+            Ok(reached) => reached,
+            Err(error) => {
+                // A local stack may be up again at the same place, with another key.
+                if target.is_emulated() && !Rc::ptr_eq(&followed.target, target) {
+                    *kept = None;
+                }
+                return Err(error);
+            }
+        };
+        let note = reached.map(|reached| {
+            format!("the log is read up to {}; the next refresh reads on", reached.to_rfc3339_seconds())
+        });
+        Ok(Read { document: json!(followed.failures.newest_first(only_final)), note })
+    }
+}
+
+impl Followed {
+    fn is_at(&self, target: &Target) -> bool {
+        (self.target.sdk.endpoint_url(), &self.target.dispatch)
+            == (target.sdk.endpoint_url(), &target.dispatch)
     }
 }
 
@@ -219,5 +241,27 @@ fn in_words(failure: Failure) -> String {
         }
         Failure::Input(lines) => lines.join("; "),
         Failure::Reported => "the command failed; the terminal says why".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "local")]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches as _};
+
+    use super::*;
+    use crate::stack::target_at;
+
+    #[tokio::test]
+    async fn failures_are_read_where_the_stack_is_up_again() {
+        let options = TargetArgs::augment_args(Command::new("console")).get_matches_from(["console"]);
+        let args = TargetArgs::from_arg_matches(&options).expect("none is required");
+        let [before, after] = ["http://127.0.0.1:1", "http://127.0.0.1:2"].map(|at| Rc::new(target_at(at)));
+        let answers = Answers::new(args, Target::clone(&after));
+        let now = System.now();
+        let failures = Failures::of_no_log(&before, now);
+        *answers.failures.lock().await = Some(Followed { target: Rc::clone(&before), failures });
+        assert!(answers.failures(&before, false, now).await.is_ok(), "there is nothing to read");
+        assert!(answers.failures(&after, false, now).await.is_err(), "nothing listens there");
     }
 }

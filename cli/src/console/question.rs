@@ -16,7 +16,7 @@ pub(super) enum Question {
     /// `redial breakers list`
     Breakers { all: bool },
     /// `redial tail` of attempts that did not succeed
-    Failures,
+    Failures { only_final: bool },
     /// `redial dead-letters list`
     DeadLetters,
     /// `redial status ID`
@@ -37,7 +37,7 @@ impl Question {
             "about" => Ok(Self::About),
             "summary" => parameters.since().map(|since| Self::Summary { since }),
             "breakers" => Ok(Self::Breakers { all: parameters.get("all") == Some("true") }),
-            "failures" => Ok(Self::Failures),
+            "failures" => Ok(Self::Failures { only_final: parameters.get("final") == Some("true") }),
             "dead-letters" => Ok(Self::DeadLetters),
             "delivery" => parameters.delivery(),
             "deliveries" => parameters.deliveries(),
@@ -99,6 +99,7 @@ mod tests {
             ("/data/nothing", "", "none"),
             ("/data/breakers", "all=true", "Breakers { all: true }"),
             ("/data/breakers", "all=yes", "Breakers { all: false }"),
+            ("/data/failures", "final=true", "Failures { only_final: true }"),
             (
                 "/data/delivery",
                 "tenant=acme&id=o-1",

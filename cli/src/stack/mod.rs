@@ -24,6 +24,8 @@ use crate::{
 #[cfg(test)]
 pub(crate) use function::tests::configuration;
 pub(crate) use function::{Configuration, egress_allow, lookup, strips_payloads, timeout, variable};
+#[cfg(all(test, feature = "local"))]
+pub(crate) use on_this_machine::tests::target_at;
 pub(crate) use pair::Pair;
 pub(crate) use target::{Target, TargetError};
 

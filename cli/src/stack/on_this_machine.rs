@@ -79,7 +79,7 @@ fn on_this_machine(known: Known) -> Target {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
@@ -104,6 +104,12 @@ mod tests {
         });
         let stack = serde_json::from_value(stack).expect("a description");
         Known { name: name.to_owned(), stack, key: StackKey::of_localstack() }
+    }
+
+    pub(crate) fn target_at(endpoint: &str) -> Target {
+        let mut known = known("here");
+        known.stack.endpoint = endpoint.to_owned();
+        on_this_machine(known)
     }
 
     #[test]

@@ -88,13 +88,19 @@ impl<L: Logs> Follower<L> {
     /// The next events; `None` at the end of this round. After an error, another call resumes where this one failed.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Event>>, Unread> {
         loop {
-            let unfinished = || self.groups.iter().filter(|group| group.next.is_some());
-            let until = unfinished().map(|group| group.reached).min();
-            let mut ready: Vec<Event> = self.groups.iter_mut().flat_map(|group| group.take(until)).collect();
-            if !ready.is_empty() {
-                ready.sort_by_key(|event| event.at);
-                return Ok(Some(ready));
+            match self.next_page().await? {
+                Some(events) if events.is_empty() => {}
+                events => return Ok(events),
             }
+        }
+    }
+
+    /// The same, after one page at most: there may be no event yet.
+    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Event>>, Unread> {
+        let until = self.reached();
+        let mut ready: Vec<Event> = self.groups.iter_mut().flat_map(|group| group.take(until)).collect();
+        ready.sort_by_key(|event| event.at);
+        if ready.is_empty() {
             let behind =
                 self.groups.iter_mut().filter(|group| group.next.is_some()).min_by_key(|group| group.reached);
             match behind {
@@ -102,6 +108,12 @@ impl<L: Logs> Follower<L> {
                 None => return Ok(None),
             }
         }
+        Ok(Some(ready))
+    }
+
+    /// Up to when this round has read every group; `None` if it has read all.
+    pub(super) fn reached(&self) -> Option<Timestamp> {
+        self.groups.iter().filter(|group| group.next.is_some()).map(|group| group.reached).min()
     }
 
     pub(super) fn next_round(&mut self, now: Timestamp) {
