@@ -68,8 +68,8 @@ struct NoPort {
 }
 
 impl Console {
-    pub(crate) async fn run(self) -> Result<(), Failure> {
-        let target = self.target.resolve().await?;
+    pub(crate) async fn run(mut self) -> Result<(), Failure> {
+        let target = self.target.resolve_and_pin().await?;
         let number = self.port.unwrap_or(0);
         let port = Port::take(number).map_err(|source| NoPort { number, source })?;
         let token = Token::random()?;

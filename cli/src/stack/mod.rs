@@ -72,6 +72,21 @@ impl TargetArgs {
         })
     }
 
+    /// The same, and keeps to the stack that was found: while it is down, another local one is not taken for it.
+    pub(crate) async fn resolve_and_pin(&mut self) -> Result<Target, Failure> {
+        let target = self.resolve().await?;
+        #[cfg(feature = "local")]
+        self.pin(&target.name, variable_of(STACK));
+        Ok(target)
+    }
+
+    #[cfg(feature = "local")]
+    fn pin(&mut self, name: &str, variable: Option<String>) {
+        if self.deployed(variable).is_none() {
+            self.local = Some(name.to_owned());
+        }
+    }
+
     /// The same for a stack that was found before; the error is in words.
     pub(crate) async fn found(&self) -> Result<Target, String> {
         self.find().await.map_err(|error| error.to_string())
@@ -185,6 +200,20 @@ mod tests {
             );
         }
         assert_eq!(args(None, None, None).deployed(None), None);
+    }
+
+    #[test]
+    fn only_a_local_stack_is_pinned_by_its_name() {
+        for (stack, local, variable, pinned) in [
+            (None, None, None, Some("here")),
+            (None, Some(""), Some("production"), Some("here")),
+            (None, None, Some("production"), None),
+            (Some("shop"), None, None, None),
+        ] {
+            let mut args = args(stack, local, None);
+            args.pin("here", variable.map(str::to_owned));
+            assert_eq!(args.local.as_deref(), pinned, "{stack:?} {local:?} {variable:?}");
+        }
     }
 
     #[test]
