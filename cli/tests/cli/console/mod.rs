@@ -27,6 +27,7 @@ async fn the_console_shows_what_the_commands_print() {
         served::nothing_but_reading_is_accepted(&console);
         served::invalid_parameters_are_named(&console);
         served::the_browser_gets_no_token_as_an_argument(&stack).await;
+        served::an_opener_that_fails_is_reported(&stack);
         served::a_port_that_is_taken_is_an_error(&stack, &console);
         page::the_page_is_usable_in_a_browser(&stack, console).await;
     }

@@ -5,6 +5,7 @@ use std::{
     net::{SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::Path,
+    process::Command,
 };
 
 use super::{Console, PAYLOAD};
@@ -159,22 +160,36 @@ pub(super) fn a_port_that_is_taken_is_an_error(stack: &TestStack, console: &Cons
 
 /// Other users of a machine see the arguments of every process.
 pub(super) async fn the_browser_gets_no_token_as_an_argument(stack: &TestStack) {
-    let folder = stack.folder().join("opener");
-    fs::create_dir_all(&folder).expect("a folder");
-    let seen = folder.join("seen");
-    let opener =
-        format!("#!/bin/sh\n(echo \"$@\"; cat \"$1\") > {0}.new && mv {0}.new {0}\n", seen.display());
-    for name in ["xdg-open", "open"] {
-        let program = folder.join(name);
-        fs::write(&program, &opener).expect("a file");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
-    }
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
-    let console = Console::started(stack.command("console --open").env("PATH", path));
+    let seen = stack.folder().join("seen");
+    let opener = format!("(echo \"$@\"; cat \"$1\") > {0}.new && mv {0}.new {0}", seen.display());
+    let console = Console::started(&mut opening_with(stack, &opener));
     let text = eventually(async || fs::read_to_string(&seen).ok()).await.expect("it is started");
     let (arguments, file) = text.split_once('\n').expect("two parts");
     assert!(!arguments.contains(&console.token) && arguments.ends_with(".html"), "{arguments}");
     assert!(file.contains(&console.address), "{file}");
     console.interrupt();
     assert!(!Path::new(arguments).exists(), "{arguments} is left behind");
+}
+
+pub(super) fn an_opener_that_fails_is_reported(stack: &TestStack) {
+    let (console, _stderr) =
+        run_until(&mut opening_with(stack, "exit 3"), "failed (exit status: 3): open the");
+    interrupt(&console);
+    let ended = console.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}
+
+/// `console --open`, where this script opens addresses.
+fn opening_with(stack: &TestStack, script: &str) -> Command {
+    let folder = stack.folder().join("opener");
+    fs::create_dir_all(&folder).expect("a folder");
+    for name in ["xdg-open", "open"] {
+        let program = folder.join(name);
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a file");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
+    }
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+    let mut command = stack.command("console --open");
+    command.env("PATH", path);
+    command
 }
