@@ -65,7 +65,8 @@ impl List {
             }
             Ok(())
         };
-        let End { last, has_more } = each(&store, &filter, self.after, self.limit, &mut show).await?;
+        let page = u16::try_from(self.limit.clamp(u32::from(SMALL_PAGE), 250)).unwrap_or(250);
+        let End { last, has_more } = each(&store, &filter, self.after, self.limit, page, &mut show).await?;
         print_lines(table.page())?;
         match last {
             None => say("no dead letters match"),
@@ -77,6 +78,9 @@ impl List {
         Ok(())
     }
 }
+
+/// Items to read at once from a partition of the index, at least.
+const SMALL_PAGE: u16 = 25;
 
 /// Where a list ended.
 struct End {
@@ -90,9 +94,9 @@ async fn each(
     filter: &Filter,
     after: Option<Position>,
     limit: u32,
+    page: u16,
     mut pass_on: impl FnMut(&Described) -> Result<(), Failure>,
 ) -> Result<End, Failure> {
-    let page = u16::try_from(limit.clamp(25, 250)).unwrap_or(250);
     let mut matching = matching(store, filter, after, page).await?;
     let mut last = None;
     for _ in 0..limit {
@@ -104,7 +108,7 @@ async fn each(
     Ok(End { last, has_more })
 }
 
-/// The latest of all tenants, a document each, and whether there are more.
+/// The latest of all tenants, a document each, and whether there are more. Each tenant has four partitions a day, so the pages are small.
 pub(crate) async fn latest(target: &Target, limit: u32) -> Result<(Vec<Value>, bool), Failure> {
     let now = System.now();
     let filter = Which::default().filter(now, now.plus(CLOCK_SKEW))?;
@@ -113,7 +117,8 @@ pub(crate) async fn latest(target: &Target, limit: u32) -> Result<(Vec<Value>, b
         found.push(json_of(described));
         Ok(())
     };
-    let End { has_more, .. } = each(&target.dead_letters(), &filter, None, limit, collect).await?;
+    let End { has_more, .. } =
+        each(&target.dead_letters(), &filter, None, limit, SMALL_PAGE, collect).await?;
     Ok((found, has_more))
 }
 
