@@ -82,7 +82,7 @@ export function time(text) {
   return made;
 }
 
-export function exact(text) {
+function exact(text) {
   const zone = new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
   return `${text} (${zone} here)`;
 }

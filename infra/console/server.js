@@ -6,9 +6,10 @@ const KEPT = "redial-console-token";
 const PATIENCE_MS = 60_000;
 
 export class Problem extends Error {
-  constructor(title, { status = 0, next = "" } = {}) {
+  constructor(title, { status = 0, next = "", isLate = false } = {}) {
     super(title);
     this.status = status;
+    this.isLate = isLate;
     this.next = next;
   }
 
@@ -40,7 +41,7 @@ export async function read(name, parameters = {}) {
     });
   } catch (cause) {
     throw cause.name === "TimeoutError"
-      ? new Problem("The stack did not answer within a minute.", { status: 504, next: "Check the network and the credentials of `redial console`." })
+      ? new Problem("The stack did not answer within a minute.", { status: 504, isLate: true, next: "Check the network and the credentials of `redial console`." })
       : new Problem("The console has ended: its server does not answer.", { next: "Run `redial console` again, and open the address that it prints." });
   }
   const answer = await response.json().catch(() => ({}));

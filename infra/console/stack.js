@@ -23,7 +23,27 @@ export function reason(label) {
 
 // ---- The summary ------------------------------------------------------------------------------------------------------
 
+// How long something takes changes with every refresh.
+const SPANS = /\b\d+[dhms]( \d+[hms])?\b/g;
 let announced;
+
+/** Those who listen hear what has changed, not every refresh. */
+function announce(sentence) {
+  const heard = sentence.replace(SPANS, "");
+  if (announced !== undefined && announced !== heard) {
+    $("announcement").textContent = sentence;
+  }
+  announced = heard;
+}
+
+/** What was read last is no verdict. */
+export function showUnknown() {
+  $("verdict").dataset.level = "unknown";
+  $("verdict").textContent = "Not known: the stack could not be read.";
+  $("findings").hidden = true;
+  document.title = document.title.replace(/^([●?] )?/, "? ");
+  announce("The stack could not be read.");
+}
 
 export function showSummary({ document: summary }) {
   const level = summary.findings.length ? "bad" : summary.untold.length ? "warn" : "good";
@@ -45,11 +65,8 @@ export function showSummary({ document: summary }) {
     $("findings").replaceChildren(...items, next);
   }
   document.title = `${level === "good" ? "" : "● "}${summary.stack}: Redial console`;
-  // Those who listen hear what has changed, not every refresh.
-  if (announced !== undefined && announced !== sentence) {
-    $("announcement").textContent = sentence;
-  }
-  announced = sentence;
+  announce(sentence);
+  $("stack").textContent = summary.stack;
   showTotals(summary.last_minutes, summary.cost);
   showQueues(summary);
   showWaits(summary.parked);
@@ -137,7 +154,8 @@ export function showBreakers({ document: { origins }, note }) {
           origin.origin.replace(/^https:\/\//, ""),
           whose && element("small", {}, whose),
           origin.opened_for && element("small", {}, openedFor(origin.opened_for)),
-          origin.status_page && origin.phase !== "closed" && statusPage(origin.status_page),
+          // The provider is not in trouble where one tenant or recipient is.
+          origin.status_page && origin.phase !== "closed" && !whose && statusPage(origin.status_page),
         ),
         cell(pill(words(origin.phase), PHASES[origin.phase] ?? "calm")),
         cell(time(origin.until ?? origin.since)),
@@ -171,13 +189,13 @@ export const short = (hash) => (hash ?? "").split(":").at(-1).slice(0, 8);
 const link = (tenant, id) =>
   element("button", { type: "button", class: "link", "data-tenant": tenant, "data-id": id }, element("span", { class: "quiet" }, `${tenant}#`), id);
 
-// What follows an attempt decides: a retry that is not made is final.
 const PLANS = { retry: "warn", defer: "warn", gone: "calm", cancelled: "calm", expired: "bad", dead_letter: "bad", failed_no_retries: "bad" };
-const GOES_ON = new Set(["retry", "defer"]);
 
 export function showFailures({ document: failures, note }, onlyFinal) {
-  const shown = failures.filter(({ verdict, plan }) => !onlyFinal || !GOES_ON.has(plan ?? verdict));
-  const rows = shown.map((failure) => {
+  const none = onlyFinal ? "No attempt was a final failure." : "No attempt failed.";
+  // There is a note while older lines of the log are still to be read.
+  $("failure-rows").dataset.empty = note ? "None so far." : none;
+  const rows = failures.map((failure) => {
     const text = JSON.stringify(failure);
     const plan = failure.plan && failure.plan !== failure.verdict ? ` → ${words(failure.plan)}` : "";
     return [

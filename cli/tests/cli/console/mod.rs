@@ -1,6 +1,7 @@
 //! `redial console`: what it gives and to whom, and the page in a real Firefox.
 
 mod page;
+mod reads;
 mod served;
 
 use std::{

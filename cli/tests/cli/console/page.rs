@@ -6,29 +6,29 @@ use std::{fs, path::PathBuf, process::Command};
 
 use redial_testkit::firefox::{self, ENTER, Firefox, TAB, Window};
 
-use super::Console;
+use super::{Console, reads};
 use crate::prelude::*;
 
 /// Relative to the workspace: where `.ci/run npm` puts it, at the version and the hash of the lock.
 const AXE: &str = "target/ci/npm/node_modules/axe-core/axe.min.js";
 
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-struct Page(Window);
+pub(super) struct Page(Window);
 
 impl Page {
-    async fn script(&mut self, body: &str, arguments: Value) -> Value {
+    pub(super) async fn script(&mut self, body: &str, arguments: Value) -> Value {
         self.0.script(body, arguments).await.unwrap_or_else(|error| panic!("{error}: {body}"))
     }
 
     /// Waits until an element that is shown is like that.
-    async fn shows(&mut self, selector: &str) {
+    pub(super) async fn shows(&mut self, selector: &str) {
         let body = "return [...document.querySelectorAll(arguments[0])].some((it) => it.checkVisibility());";
         self.until(body, json!([selector])).await;
     }
 
     /// Waits until a function's body returns true.
-    async fn until(&mut self, body: &str, arguments: Value) {
+    pub(super) async fn until(&mut self, body: &str, arguments: Value) {
         let looking = async {
             while self.script(body, arguments.clone()).await != true {
                 tokio::time::sleep(LOOK_AGAIN).await;
@@ -39,7 +39,7 @@ impl Page {
         }
     }
 
-    async fn text(&mut self, selector: &str) -> String {
+    pub(super) async fn text(&mut self, selector: &str) -> String {
         let text =
             self.script("return document.querySelector(arguments[0]).innerText;", json!([selector])).await;
         text.as_str().expect("text").to_owned()
@@ -61,7 +61,7 @@ impl Page {
         assert_eq!(violations, json!([]), "{name}");
     }
 
-    async fn pictured(&mut self, name: &str) {
+    pub(super) async fn pictured(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("REDIAL_SCREENSHOTS").map(PathBuf::from) else { return };
         fs::create_dir_all(&folder).expect("a folder");
         let picture = self.0.screenshot().await.expect("a picture");
@@ -84,6 +84,7 @@ pub(super) async fn the_page_is_usable_in_a_browser(stack: &TestStack, console: 
     deliveries_in_a_state_are_listed(&mut page, &stack.tenant).await;
     everything_is_reached_by_keyboard(&mut page, &stack.tenant).await;
     an_update_keeps_the_focus(&mut page, stack).await;
+    reads::reads_that_are_late_or_fail_are_shown_as_such(&mut page, &console.token).await;
     the_page_notices_that_its_server_is_gone(&mut page, stack, console).await;
 }
 
@@ -116,9 +117,11 @@ async fn the_stack_is_shown(page: &mut Page) {
 }
 
 async fn only_final_failures_are_shown(page: &mut Page) {
-    let ids = "document.getElementById('final').click(); return [...document.querySelectorAll('#failure-rows [data-id]')].map((it) => it.dataset.id).sort();";
-    assert_eq!(page.script(ids, json!([])).await, json!(["refused"]));
-    assert_eq!(page.script(ids, json!([])).await, json!(["busy", "refused"]));
+    let ids = "return [...document.querySelectorAll('#failure-rows [data-id]')].map((it) => it.dataset.id).sort().join() === arguments[0];";
+    for shown in ["refused", "busy,refused"] {
+        page.script("document.getElementById('final').click();", json!([])).await;
+        page.until(ids, json!([shown])).await;
+    }
 }
 
 async fn one_delivery_is_found_from_a_failure(page: &mut Page) {
