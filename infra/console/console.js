@@ -149,8 +149,9 @@ document.addEventListener("click", async (event) => {
   if (link) {
     $("one-tenant").value = link.dataset.tenant;
     $("one-id").value = link.dataset.id;
-    await showDelivery(link.dataset.tenant, link.dataset.id);
-    $("story").focus();
+    if (await showDelivery(link.dataset.tenant, link.dataset.id)) {
+      $("story").focus();
+    }
   }
 });
 document.addEventListener("visibilitychange", () => document.hidden || isPaused() || refresh());

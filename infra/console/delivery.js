@@ -10,27 +10,41 @@ const LEVELS = { sent: "good", failed: "bad", failed_no_retries: "bad", expired:
 const words = (label) => label.replaceAll("_", " ");
 const level = (state) => LEVELS[state] ?? "warn";
 
-/** Shows it below the forms, and says what went wrong if it cannot be read. */
+// The number of the latest request: the answer to an earlier one is not shown.
+let latest = 0;
+
+/** Shows it below the forms, and says what went wrong if it cannot be read. False: something else was asked for meanwhile. */
 async function show(work) {
+  const turn = ++latest;
   const story = $("story");
+  let shown;
   story.setAttribute("aria-busy", "true");
   try {
-    story.replaceChildren(...(await work()).filter(Boolean));
+    shown = (await work()).filter(Boolean);
   } catch (problem) {
     const next = problem.status === 404
       ? "No worker has received it yet, it was never sent, or it has expired. The table of queues shows what waits; `redial tail --id ID --since 2h --no-follow` what was logged of it."
       : problem.next;
     const alert = element("p", { class: "alert" });
     say(alert, `${problem.message.charAt(0).toUpperCase()}${problem.message.slice(1).replace(/\.$/, "")}. ${next ?? ""}`);
-    story.replaceChildren(alert);
-  } finally {
-    story.removeAttribute("aria-busy");
+    shown = [alert];
   }
+  if (turn !== latest) {
+    return false;
+  }
+  story.replaceChildren(...shown);
+  story.removeAttribute("aria-busy");
+  // The times in it change every second, so it is no live region itself.
+  $("announcement").textContent = shown[0].textContent;
+  return true;
 }
 
+/** It is not read again by itself. */
+const readAt = (at) => element("p", { class: "hint" }, "Read ", time(at), ".");
+
 export async function showDelivery(tenant, id) {
-  await show(async () => {
-    const { document: delivery } = await read("delivery", { tenant, id });
+  const isShown = await show(async () => {
+    const { document: delivery, at } = await read("delivery", { tenant, id });
     return [
       element("h3", {}, element("span", { class: "quiet" }, `${delivery.tenant}#`), delivery.id, " ", pill(words(delivery.state ?? "dead letter"), delivery.state ? level(delivery.state) : "bad")),
       element("p", {}, `${delivery.where.charAt(0).toUpperCase()}${delivery.where.slice(1)}.`),
@@ -38,9 +52,13 @@ export async function showDelivery(tenant, id) {
       facts(delivery),
       attempts(delivery),
       letters(delivery),
+      readAt(at),
     ];
   });
-  $("story").scrollIntoView({ block: "nearest" });
+  if (isShown) {
+    $("story").scrollIntoView({ block: "nearest" });
+  }
+  return isShown;
 }
 
 function why(delivery) {
@@ -113,10 +131,10 @@ function letters(delivery) {
 
 export function showDeliveries(tenant, state, since) {
   return show(async () => {
-    const { document: found, note } = await read("deliveries", { tenant, state, since });
+    const { document: found, note, at } = await read("deliveries", { tenant, state, since });
     const title = element("h3", {}, `${tenant}: ${words(state)}`);
     if (found.length === 0) {
-      return [title, element("p", { class: "hint" }, "No delivery is in this state.")];
+      return [title, element("p", { class: "hint" }, "No delivery is in this state."), readAt(at)];
     }
     const columns = ["Delivery", "State", "Since", "Status", "Reason", "Where"];
     const heading = (name) => element("th", { scope: "col", class: name === "Status" && "number" }, name);
@@ -137,6 +155,6 @@ export function showDeliveries(tenant, state, since) {
       cell(it.where),
     ]]));
     const scroll = element("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": `Deliveries of ${tenant}` }, table);
-    return [title, scroll, note && element("p", { class: "note" }, `${note.charAt(0).toUpperCase()}${note.slice(1)}.`)];
+    return [title, scroll, note && element("p", { class: "note" }, `${note.charAt(0).toUpperCase()}${note.slice(1)}.`), readAt(at)];
   });
 }

@@ -84,7 +84,7 @@ pub(super) async fn the_page_is_usable_in_a_browser(stack: &TestStack, console: 
     deliveries_in_a_state_are_listed(&mut page, &stack.tenant).await;
     everything_is_reached_by_keyboard(&mut page, &stack.tenant).await;
     an_update_keeps_the_focus(&mut page, stack).await;
-    reads::reads_that_are_late_or_fail_are_shown_as_such(&mut page, &console.token).await;
+    reads::reads_that_are_late_or_fail_are_shown_as_such(&mut page, &stack.tenant, &console.token).await;
     the_page_notices_that_its_server_is_gone(&mut page, stack, console).await;
 }
 

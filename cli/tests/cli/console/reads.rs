@@ -36,13 +36,18 @@ const REPLACED: &str = r"
 /// Every read has ended, and nothing is replaced.
 const SETTLED: &str = "window.instead = {}; return document.getElementById('now').ariaBusy === 'false';";
 
-pub(super) async fn reads_that_are_late_or_fail_are_shown_as_such(page: &mut Page, token: &str) {
+pub(super) async fn reads_that_are_late_or_fail_are_shown_as_such(
+    page: &mut Page,
+    tenant: &str,
+    token: &str,
+) {
     page.shows("#now[aria-busy=false]").await;
     page.script(REPLACED, json!([])).await;
     a_failed_read_leaves_no_verdict(page).await;
     a_late_answer_is_asked_for_again(page).await;
     a_slow_section_stops_no_other(page).await;
     totals_of_another_period_are_hidden(page).await;
+    the_delivery_that_was_asked_for_last_is_shown(page, tenant).await;
     an_empty_table_says_what_was_looked_for(page).await;
     only_a_provider_in_trouble_has_its_status_page_linked(page).await;
     durations_alone_are_not_read_aloud(page).await;
@@ -107,6 +112,25 @@ async fn totals_of_another_period_are_hidden(page: &mut Page) {
     )
     .await;
     page.until(SETTLED, json!([])).await;
+}
+
+async fn the_delivery_that_was_asked_for_last_is_shown(page: &mut Page, tenant: &str) {
+    let show = "document.getElementById('one-tenant').value = arguments[0]; document.getElementById('one-id').value = arguments[1]; \
+                document.getElementById('one').requestSubmit();";
+    page.script(
+        "delete window.release; window.instead.delivery = (fetched, url) => url.includes('id=busy') && held(fetched);",
+        json!([]),
+    )
+    .await;
+    page.script(show, json!([tenant, "busy"])).await;
+    page.until("return 'release' in window;", json!([])).await;
+    page.script(show, json!([tenant, "well"])).await;
+    let story = "return document.querySelector('#story h3')?.innerText.includes('well');";
+    page.until(story, json!([])).await;
+    page.shows("#story .hint time").await;
+    // Another answer comes after the one that was held back.
+    page.script("release(); return fetch('data/about').then(() => null);", json!([])).await;
+    assert_eq!(page.script(story, json!([])).await, true, "{}", page.text("#story").await);
 }
 
 async fn an_empty_table_says_what_was_looked_for(page: &mut Page) {
