@@ -26,7 +26,8 @@ use crate::{
 /// (infra/docs/two-regions.md), and there is nothing to copy.
 ///
 /// A key of --to that --from does not have is replaced only while --to has no subscriptions, because those that were made with it could not
-/// be sent to any more. The functions of --to are restarted. Exit status 1 means that keys differ and were not copied.
+/// be sent to any more. The functions of --to are restarted, also if they were not after an earlier copy that was interrupted. Exit status 1
+/// means that keys differ and were not copied, or that a restart is due.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -98,8 +99,11 @@ impl Comparison {
         }
     }
 
-    fn json(&self, is_copied: bool) -> Value {
-        json!({"kind": self.kind.label(), "same": self.is_same, "missing": self.missing, "own": self.own, "copied": is_copied})
+    fn json(&self, is_copied: bool, is_behind: bool) -> Value {
+        json!({
+            "kind": self.kind.label(), "same": self.is_same, "missing": self.missing, "own": self.own, "copied": is_copied,
+            "restart": is_behind,
+        })
     }
 }
 
@@ -111,9 +115,10 @@ impl Keys {
         let (from, to) = self.pair.both().await?;
         let compared = compare(&from, &to).await?;
         let differ: Vec<&Comparison> = compared.iter().filter(|one| !one.is_same).collect();
-        if self.dry_run || differ.is_empty() {
-            self.print(&compared, &[], &to)?;
-            return if differ.is_empty() { Ok(()) } else { Err(Failure::Reported) };
+        let behind = behind(&compared, &to).await?;
+        if self.dry_run || (differ.is_empty() && behind.is_empty()) {
+            self.print(&compared, &[], &behind, &to)?;
+            return if differ.is_empty() && behind.is_empty() { Ok(()) } else { Err(Failure::Reported) };
         }
         refuse_needed(&to, &differ).await?;
         if differ.iter().any(|one| one.kind == Kind::Vapid) && !to.is_emulated() {
@@ -121,29 +126,64 @@ impl Keys {
                 differ.iter().find(|one| one.kind == Kind::Vapid).expect("invariant: it is one of them");
             vapid::refuse_owned(&to, &vapid.to.0.id).await?;
         }
-        let kinds: Vec<&str> = differ.iter().map(|one| one.kind.in_words()).collect();
-        let question = format!("Replace in {}: {}? Its functions are restarted.", to.name, kinds.join(", "));
-        self.confirm.ask(&question, "nothing was changed")?;
+        self.confirm.ask(&question(&to, &differ), "nothing was changed")?;
         let mut copied = Vec::new();
         for one in differ {
             copy(one, &to).await?;
             copied.push(one.kind);
         }
-        self.print(&compared, &copied, &to)
+        for one in compared.iter().filter(|one| behind.contains(&one.kind)) {
+            restart(one, &to).await?;
+        }
+        self.print(&compared, &copied, &behind, &to)
     }
 
-    fn print(&self, compared: &[Comparison], copied: &[Kind], to: &Target) -> Result<(), Failure> {
+    fn print(
+        &self,
+        compared: &[Comparison],
+        copied: &[Kind],
+        behind: &[Kind],
+        to: &Target,
+    ) -> Result<(), Failure> {
         if self.json {
-            let keys: Vec<Value> = compared.iter().map(|one| one.json(copied.contains(&one.kind))).collect();
+            let one = |one: &Comparison| one.json(copied.contains(&one.kind), behind.contains(&one.kind));
+            let keys: Vec<Value> = compared.iter().map(one).collect();
             print(&json!({"to": to.name, "keys": keys}).to_string())?;
             return Ok(());
         }
         for one in compared {
-            let words = if copied.contains(&one.kind) { "copied".to_owned() } else { one.words() };
+            let words = match (copied.contains(&one.kind), behind.contains(&one.kind)) {
+                (true, _) => "copied".to_owned(),
+                (false, true) if self.dry_run => "the same, but functions have to be restarted".to_owned(),
+                (false, true) => "the same; functions restarted".to_owned(),
+                (false, false) => one.words(),
+            };
             print(&format!("{:<26}{words}", one.kind.in_words()))?;
         }
         Ok(())
     }
+}
+
+/// The kinds that are the same, but that workers may have read before they were: a copy was interrupted before the restart.
+async fn behind(compared: &[Comparison], to: &Target) -> Result<Vec<Kind>, Failure> {
+    let functions = functions::all(to).await?;
+    let is_behind = |one: &&Comparison| {
+        let (secret, version) = &one.to;
+        let (id, created) = (one.kind.variables().id, version.created);
+        one.is_same
+            && created.is_some_and(|created| {
+                functions.iter().any(|(_, it)| functions::is_behind(it, id, &secret.id, created))
+            })
+    };
+    Ok(compared.iter().filter(is_behind).map(|one| one.kind).collect())
+}
+
+fn question(to: &Target, differ: &[&Comparison]) -> String {
+    let kinds: Vec<&str> = differ.iter().map(|one| one.kind.in_words()).collect();
+    if kinds.is_empty() {
+        return format!("Restart the functions of {}, which may have its keys from before?", to.name);
+    }
+    format!("Replace in {}: {}? Its functions are restarted.", to.name, kinds.join(", "))
 }
 
 /// Fails where a key would be lost that subscriptions of the stack may need.
@@ -175,6 +215,9 @@ async fn copy(one: &Comparison, to: &Target) -> Result<(), Failure> {
             "the public keys could not be published ({error}): dispatch does so within five minutes"
         ));
     }
-    functions::restart(to, one.kind.variables().id, &secret.id).await?;
-    Ok(())
+    restart(one, to).await
+}
+
+async fn restart(one: &Comparison, to: &Target) -> Result<(), Failure> {
+    functions::restart(to, one.kind.variables().id, &one.to.0.id).await.map(|_| ())
 }

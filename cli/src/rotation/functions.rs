@@ -11,6 +11,7 @@ use aws_sdk_lambda::{
     types::{Environment, LastUpdateStatus},
 };
 use redial_adapters::system::System;
+use redial_core::time::Timestamp;
 use redial_engine::ports::Clock as _;
 
 use crate::{
@@ -48,18 +49,35 @@ async fn names(target: &Target, dispatch: &Configuration) -> Result<Vec<String>,
     Err(Failure::Failed(words.into()))
 }
 
+/// All functions of the target's stack, by their names.
+pub(crate) async fn all(target: &Target) -> Result<Vec<(String, Configuration)>, Failure> {
+    let dispatch = read(target, &target.dispatch).await?;
+    let mut all = Vec::new();
+    for name in names(target, &dispatch).await? {
+        let function = read(target, &name).await?;
+        all.push((name, function));
+    }
+    Ok(all)
+}
+
+/// Whether workers of a function may have read the secret that `id` names before it was `changed`.
+pub(crate) fn is_behind(function: &Configuration, id: &str, secret: &str, changed: Timestamp) -> bool {
+    let updated = function.last_modified().and_then(|at| {
+        // Lambda writes the offset without a colon.
+        Timestamp::parse_rfc3339(
+            &at.strip_suffix("+0000").map_or_else(|| at.to_owned(), |at| format!("{at}Z")),
+        )
+    });
+    let has_failed = function.last_update_status() == Some(&LastUpdateStatus::Failed);
+    variable(function, id) == Some(secret) && (has_failed || updated.is_some_and(|at| at < changed))
+}
+
 /// Restarts all workers that use the secret that `variable` names, and returns once none of the old ones gets invocations.
 /// Invocations in progress may still run for the time that is returned: the longest timeout of the functions.
 pub(crate) async fn restart(target: &Target, id: &str, secret: &str) -> Result<Duration, Failure> {
-    let dispatch = read(target, &target.dispatch).await?;
     let mark = System.now().to_rfc3339();
-    let mut using = Vec::new();
-    for name in names(target, &dispatch).await? {
-        let function = read(target, &name).await?;
-        if variable(&function, id) == Some(secret) {
-            using.push((name, function));
-        }
-    }
+    let mut using = all(target).await?;
+    using.retain(|(_, function)| variable(function, id) == Some(secret));
     let longest = using.iter().filter_map(|(_, function)| timeout(function)).max().unwrap_or_default();
     for (name, function) in using {
         let slow = |_| {
@@ -129,4 +147,29 @@ pub(crate) async fn longest_timeout(target: &Target) -> Result<Duration, Failure
 async fn read(target: &Target, name: &str) -> Result<Configuration, Failure> {
     let read = target.whole_configuration(name).await;
     read.map_err(|error| error.failure(&format!("the configuration of {name} cannot be read")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::configuration;
+
+    #[test]
+    fn a_function_that_was_updated_before_its_secret_is_behind() {
+        let changed = Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid");
+        let before = "2026-11-21T10:04:59.999+0000";
+        let failed = LastUpdateStatus::Failed;
+        for (updated, status, id, expected) in [
+            (Some(before), None, "KEY_ID", true),
+            (Some("2026-11-21T10:04:59.999Z"), None, "KEY_ID", true),
+            (Some("2026-11-21T10:05:00.000+0000"), None, "KEY_ID", false),
+            (Some("2026-11-21T10:05:01.000+0000"), Some(failed), "KEY_ID", true),
+            (Some(before), None, "OTHER_ID", false),
+            (None, None, "KEY_ID", false),
+        ] {
+            let mut function = configuration(30, &[("KEY_ID", "k")]);
+            (function.last_modified, function.last_update_status) = (updated.map(str::to_owned), status);
+            assert_eq!(is_behind(&function, id, "k", changed), expected, "{updated:?} {id}");
+        }
+    }
 }

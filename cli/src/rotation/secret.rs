@@ -13,6 +13,7 @@ use aws_sdk_secretsmanager::{
 };
 use rand::RngExt as _;
 use redial_adapters::{secrets::Secret, system::System};
+use redial_core::time::Timestamp;
 use redial_engine::ports::Randomness as _;
 
 use crate::{
@@ -37,6 +38,7 @@ pub(crate) struct KeysSecret {
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) text: Secret,
+    pub(crate) created: Option<Timestamp>,
     id: String,
 }
 
@@ -104,7 +106,8 @@ impl KeysSecret {
             |bytes: aws_sdk_secretsmanager::primitives::Blob| String::from_utf8(bytes.into_inner()).ok();
         let text = answer.secret_string.or_else(|| answer.secret_binary.and_then(binary));
         let text = text.ok_or_else(|| SecretFailure::NotText(self.id.clone()))?;
-        Ok(Version { text: Secret::new(text), id: answer.version_id.unwrap_or_default() })
+        let created = answer.created_date.and_then(|at| at.to_millis().ok()).map(Timestamp::from_ms);
+        Ok(Version { text: Secret::new(text), created, id: answer.version_id.unwrap_or_default() })
     }
 
     /// In milliseconds since the epoch.

@@ -12,6 +12,7 @@ use redial_core::{
 use redial_engine::ports::{
     Found, Renewed, SubscriptionBook as _, SubscriptionHealth as _, SubscriptionUpdate,
 };
+use redial_testkit::proxy::{Call, Fault, FaultProxy};
 use redial_tests::test_stack::renewal;
 
 use super::Regions;
@@ -97,6 +98,32 @@ pub(super) async fn keys_are_copied_and_those_in_use_are_not_replaced(regions: &
     b.put_secret(SECRETS[1], &own).await;
     b.subscriptions().await.delete(&subscription_key("acme", "needs"), at(1)).await.expect("deleted");
     b.delete(&b.tables().subscriptions, &[("pk", "acme#needs")]).await;
+}
+
+pub(super) async fn a_copy_of_keys_that_failed_restarts_functions_when_repeated(regions: &Regions) {
+    let Regions { a, b, .. } = regions;
+    let proxy = FaultProxy::start(&b.description().endpoint).expect("a free port");
+    regions.find_at("b", b, proxy.url());
+    // The emulator keeps the time of a secret in whole seconds.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let rotated = "t2:fedcba9876543210,t1:0123456789abcdef";
+    a.put_secret(SECRETS[2], rotated).await;
+    let restarts =
+        |call: &Call| call.operation.starts_with("PUT ") && call.operation.ends_with("/configuration");
+    proxy.once(restarts, Fault::Status(403, r#"{"__type":"AccessDeniedException"}"#.to_owned()));
+    let keys = "replica keys --from local:a --to local:b";
+    let failed = regions.redial(&format!("{keys} --yes")).refused_with(1);
+    assert!(failed.contains("UpdateFunctionConfiguration of"), "{failed}");
+    assert_eq!(b.secret(SECRETS[2]).await, rotated);
+
+    let due = regions.redial(&format!("{keys} --dry-run --json"));
+    let token = &due.json()["keys"][2];
+    assert_eq!((due.status, &token["same"], &token["restart"]), (Some(1), &json!(true), &json!(true)));
+    let repeated = regions.redial(&format!("{keys} --yes")).succeeds();
+    assert!(repeated.contains("the same; functions restarted"), "{repeated}");
+    assert!(proxy.calls().iter().filter(|call| restarts(call)).count() > 1);
+    regions.redial(&format!("{keys} --dry-run")).succeeds();
+    regions.find_at("b", b, &b.description().endpoint);
 }
 
 pub(super) async fn every_attribute_is_copied_and_a_second_copy_changes_nothing(regions: &Regions) {

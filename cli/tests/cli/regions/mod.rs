@@ -43,12 +43,19 @@ impl Regions {
     }
 
     fn of(a: TestStack, b: TestStack, folder: tempfile::TempDir) -> Self {
-        for (name, stack) in [("a", &a), ("b", &b)] {
-            let description = Description { pid: None, ..stack.description().clone() };
-            let known = Known { name: name.to_owned(), stack: description, key: stack.stack().key().clone() };
-            note(&folder.path().join("state").join(name), &known).expect("writable");
+        let regions = Self { a, b, folder };
+        for (name, stack) in [("a", &regions.a), ("b", &regions.b)] {
+            regions.find_at(name, stack, &stack.description().endpoint);
         }
-        Self { a, b, folder }
+        regions
+    }
+
+    /// Has the command line find a stack at this address.
+    fn find_at(&self, name: &str, stack: &TestStack, endpoint: &str) {
+        let description =
+            Description { pid: None, endpoint: endpoint.to_owned(), ..stack.description().clone() };
+        let known = Known { name: name.to_owned(), stack: description, key: stack.stack().key().clone() };
+        note(&self.folder.path().join("state").join(name), &known).expect("writable");
     }
 
     fn command(&self, arguments: &str) -> Command {
@@ -71,6 +78,7 @@ impl Regions {
 async fn a_stack_takes_over_what_another_has_and_the_newer_copy_is_kept() {
     let regions = Regions::with_placeholders().await;
     copied::keys_are_copied_and_those_in_use_are_not_replaced(&regions).await;
+    copied::a_copy_of_keys_that_failed_restarts_functions_when_repeated(&regions).await;
     copied::every_attribute_is_copied_and_a_second_copy_changes_nothing(&regions).await;
     copied::the_newer_copy_is_kept_in_both_directions(&regions).await;
     copied::a_person_who_was_erased_does_not_come_back(&regions).await;

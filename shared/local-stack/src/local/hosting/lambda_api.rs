@@ -9,6 +9,8 @@ use std::{
 
 use http_body_util::Full;
 use hyper::{Method, Response, StatusCode, body::Bytes, http::request::Parts};
+use redial_adapters::system::System;
+use redial_engine::ports::Clock as _;
 use redial_function_host::{
     function::{Function, Invoke as _},
     mapping::Switch,
@@ -75,6 +77,7 @@ impl LambdaApi {
                 "PackageType": "Zip",
                 "State": "Active",
                 "LastUpdateStatus": "Successful",
+                "LastModified": System.now().to_rfc3339(),
                 "Timeout": function.timeout_s,
                 "MemorySize": function.memory_mb,
                 "Environment": {"Variables": function.environment},
@@ -133,6 +136,7 @@ impl LambdaApi {
             let mut all = self.configurations.lock().unwrap_or_else(PoisonError::into_inner);
             let configuration = all.get_mut(name)?;
             configuration["Environment"]["Variables"] = json!(new);
+            configuration["LastModified"] = System.now().to_rfc3339().into();
             configuration.clone()
         };
         let change = |environment: &mut BTreeMap<String, String>| {
