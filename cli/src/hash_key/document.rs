@@ -19,7 +19,7 @@ pub(super) const NEEDED_FOR: Duration = Duration::from_secs(15 * 86_400);
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct HashDocument {
+pub(crate) struct HashDocument {
     id: String,
     key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ struct Former {
 
 /// Never holds a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(super) enum HashDocumentError {
+pub(crate) enum HashDocumentError {
     /// The workers could not parse it either.
     #[error("{0}")]
     Keys(#[from] HashKeysError),
@@ -78,7 +78,7 @@ pub(super) enum Role {
 
 impl HashDocument {
     /// Parses every form that workers parse. In the short form, keys after the current one count as former since `now`.
-    pub(super) fn parse(text: &str, now: Timestamp) -> Result<Self, HashDocumentError> {
+    pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Self, HashDocumentError> {
         HashKeys::parse(text)?;
         if text.trim_start().starts_with('{') {
             return serde_json::from_str(text).map_err(|_| HashDocumentError::Fields);
@@ -151,8 +151,21 @@ impl HashDocument {
         self
     }
 
+    /// With the keys of the other whose ids it does not have, as former ones.
+    pub(crate) fn with_others(mut self, other: Self, now: Timestamp) -> Self {
+        let until = Some(now.to_rfc3339_seconds());
+        let used = [(other.id, other.key)].into_iter().chain(other.next.map(|it| (it.id, it.key)));
+        let used: Vec<Former> = used.map(|(id, key)| Former { id, key, until: until.clone() }).collect();
+        for former in used.into_iter().chain(other.former) {
+            if !self.roles().iter().any(|(id, _)| *id == former.id) {
+                self.former.push(Former { until: former.until.or_else(|| until.clone()), ..former });
+            }
+        }
+        self
+    }
+
     /// As workers parse it.
-    pub(super) fn written(&self) -> Secret {
+    pub(crate) fn written(&self) -> Secret {
         Secret::new(serde_json::to_string(self).expect("invariant: texts by name have a JSON form"))
     }
 }
@@ -240,6 +253,21 @@ pub(super) mod tests {
         let short = HashKeys::parse("k2:fedcba9876543210, k1:0123456789abcdef").expect("keys");
         let long = HashKeys::parse(document.written().expose()).expect("keys");
         assert_eq!(short.endpoint(&endpoint), long.endpoint(&endpoint));
+    }
+
+    #[test]
+    fn keys_of_another_document_are_added_as_former_ones() {
+        let [first, announced, ..] = rotation();
+        let former = Role::Former { until: Some(now()) };
+        assert_eq!(
+            parse("k9:abcdefghijklmnop").with_others(announced, now()).roles(),
+            [("k9", Role::Current), ("k1", former), ("k2", former)]
+        );
+        assert_eq!(
+            first.clone().with_others(parse("k1:another-key-of-its"), now()),
+            first,
+            "none is replaced"
+        );
     }
 
     #[test]

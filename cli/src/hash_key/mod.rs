@@ -6,6 +6,7 @@ mod rotate;
 mod secret;
 mod status;
 
+pub(crate) use document::HashDocument;
 pub(crate) use secret::VARIABLES;
 
 subcommands! {

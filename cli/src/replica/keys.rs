@@ -2,10 +2,12 @@
 //! and no terminal.
 
 use clap::Args;
-use redial_adapters::{replica_dynamo::At, vapid::VapidKeys};
+use redial_adapters::{replica_dynamo::At, secrets::Secret, system::System, vapid::VapidKeys};
+use redial_core::time::Timestamp;
+use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
-use super::key_set::{KeySet, Kind};
+use super::key_set::{KeySet, Kind, merged};
 use crate::{
     confirm::Confirm,
     failure::Failure,
@@ -25,8 +27,8 @@ use crate::{
 /// again after each rotation in the stack that sends; or replicate the secrets with Secrets Manager and deploy with them
 /// (infra/docs/two-regions.md), and there is nothing to copy.
 ///
-/// A key of --to that --from does not have is replaced only while --to has no subscriptions, because those that were made with it could not
-/// be sent to any more. The functions of --to are restarted, also if they were not after an earlier copy that was interrupted. Exit status 1
+/// Keys that only --to has are kept beside the copied ones once --to has subscriptions, because those that were made with them could not be sent
+/// to any more. Where both have another key under the same id, that kind of key is then not copied. The functions of --to are restarted, also if they were not after an earlier copy that was interrupted. Exit status 1
 /// means that keys differ and were not copied, or that a restart is due.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,6 +56,8 @@ pub(crate) struct Comparison {
     pub(crate) missing: Vec<String>,
     /// The ids of keys that only it has, or has otherwise.
     own: Vec<String>,
+    /// The ids of keys that it has otherwise.
+    otherwise: Vec<String>,
     /// Whether it has all, and uses the same one.
     pub(crate) is_same: bool,
     from: (KeysSecret, Version),
@@ -69,6 +73,7 @@ pub(crate) async fn compare(from: &Target, to: &Target) -> Result<Vec<Comparison
             kind,
             missing: theirs.not_in(&ours),
             own: ours.not_in(&theirs),
+            otherwise: ours.otherwise_in(&theirs),
             is_same: theirs.is_served_by(&ours),
             from: (from_secret, from_version),
             to: (to_secret, to_version),
@@ -99,6 +104,30 @@ impl Comparison {
         }
     }
 
+    /// The text to replace the secret by; `None` where a key would be lost that subscriptions of the stack may need.
+    fn text(&self, is_empty: bool, now: Timestamp) -> Option<Secret> {
+        let (theirs, ours) = (&self.from.1.text, &self.to.1.text);
+        if is_empty || self.own.is_empty() {
+            return Some(theirs.clone());
+        }
+        if self.otherwise.is_empty() { merged(self.kind, theirs, ours, now) } else { None }
+    }
+
+    fn refusal(&self, to: &Target) -> String {
+        let (name, kind) = (&to.name, self.kind.in_words());
+        if self.otherwise.is_empty() {
+            let own = self.own.join(", ");
+            return format!(
+                "{kind}: not copied, because those of {name} ({own}) cannot be kept beside those to copy"
+            );
+        }
+        format!(
+            "{kind}: not copied, because {name} has subscriptions, and other keys under the same ids ({}), which would be lost: \
+             rotate in one stack only, and copy from that one",
+            self.otherwise.join(", ")
+        )
+    }
+
     fn json(&self, is_copied: bool, is_behind: bool) -> Value {
         json!({
             "kind": self.kind.label(), "same": self.is_same, "missing": self.missing, "own": self.own, "copied": is_copied,
@@ -120,22 +149,33 @@ impl Keys {
             self.print(&compared, &[], &behind, &to)?;
             return if differ.is_empty() && behind.is_empty() { Ok(()) } else { Err(Failure::Reported) };
         }
-        refuse_needed(&to, &differ).await?;
-        if differ.iter().any(|one| one.kind == Kind::Vapid) && !to.is_emulated() {
-            let vapid =
-                differ.iter().find(|one| one.kind == Kind::Vapid).expect("invariant: it is one of them");
+        let is_empty = to.replica().page(&At::Subscriptions(None), 1).await?.rows.is_empty();
+        let mut texts = Vec::new();
+        for one in &differ {
+            match one.text(is_empty, System.now()) {
+                Some(text) => texts.push((*one, text)),
+                None => say(&one.refusal(&to)),
+            }
+        }
+        if let Some((vapid, _)) = texts.iter().find(|(one, _)| one.kind == Kind::Vapid)
+            && !to.is_emulated()
+        {
             vapid::refuse_owned(&to, &vapid.to.0.id).await?;
         }
-        self.confirm.ask(&question(&to, &differ), "nothing was changed")?;
+        if texts.is_empty() && behind.is_empty() {
+            return Err(Failure::Reported);
+        }
+        self.confirm.ask(&question(&to, &texts), "nothing was changed")?;
         let mut copied = Vec::new();
-        for one in differ {
-            copy(one, &to).await?;
+        for (one, text) in &texts {
+            copy(one, text, &to).await?;
             copied.push(one.kind);
         }
         for one in compared.iter().filter(|one| behind.contains(&one.kind)) {
             restart(one, &to).await?;
         }
-        self.print(&compared, &copied, &behind, &to)
+        self.print(&compared, &copied, &behind, &to)?;
+        if copied.len() == differ.len() { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn print(
@@ -178,37 +218,21 @@ async fn behind(compared: &[Comparison], to: &Target) -> Result<Vec<Kind>, Failu
     Ok(compared.iter().filter(is_behind).map(|one| one.kind).collect())
 }
 
-fn question(to: &Target, differ: &[&Comparison]) -> String {
-    let kinds: Vec<&str> = differ.iter().map(|one| one.kind.in_words()).collect();
+fn question(to: &Target, texts: &[(&Comparison, Secret)]) -> String {
+    let kinds: Vec<&str> = texts.iter().map(|(one, _)| one.kind.in_words()).collect();
     if kinds.is_empty() {
         return format!("Restart the functions of {}, which may have its keys from before?", to.name);
     }
     format!("Replace in {}: {}? Its functions are restarted.", to.name, kinds.join(", "))
 }
 
-/// Fails where a key would be lost that subscriptions of the stack may need.
-async fn refuse_needed(to: &Target, differ: &[&Comparison]) -> Result<(), Failure> {
-    let Some(one) = differ.iter().find(|one| !one.own.is_empty()) else { return Ok(()) };
-    let page = to.replica().page(&At::Subscriptions(None), 1).await?;
-    if page.rows.is_empty() {
-        return Ok(());
-    }
-    let words = format!(
-        "{} has subscriptions, and of the {} these keys of its own: {}. They would be lost: rotate in one stack only, and copy from that one",
-        to.name,
-        one.kind.in_words(),
-        one.own.join(", ")
-    );
-    Err(Failure::Failed(words.into()))
-}
-
-async fn copy(one: &Comparison, to: &Target) -> Result<(), Failure> {
-    let ((_, theirs), (secret, ours)) = (&one.from, &one.to);
-    if !secret.exchange(ours, &theirs.text).await? {
+async fn copy(one: &Comparison, text: &Secret, to: &Target) -> Result<(), Failure> {
+    let (secret, ours) = &one.to;
+    if !secret.exchange(ours, text).await? {
         return Err(SecretFailure::Overtaken.into());
     }
     if one.kind == Kind::Vapid
-        && let Ok(keys) = VapidKeys::parse(theirs.text.expose())
+        && let Ok(keys) = VapidKeys::parse(text.expose())
         && let Err(error) = to.public_keys().publish(&keys).await
     {
         say(&format!(

@@ -59,7 +59,7 @@ fn at(secs: i64) -> Timestamp {
     Timestamp::from_secs(1_800_000_000 + secs)
 }
 
-pub(super) async fn keys_are_copied_and_those_in_use_are_not_replaced(regions: &Regions) {
+pub(super) async fn keys_are_copied_from_secret_to_secret(regions: &Regions) {
     let Regions { a, b, .. } = regions;
     let same = regions.redial("replica keys --from local:a --to local:a --yes").refused_with(2);
     assert!(same.contains("--to: expected another stack"), "{same}");
@@ -87,17 +87,34 @@ pub(super) async fn keys_are_copied_and_those_in_use_are_not_replaced(regions: &
         assert!(!printed.contains(&secret), "{output} was printed");
     }
     regions.redial("replica keys --from local:a --to local:b --dry-run").succeeds();
+}
 
-    // A key that subscriptions may need is not lost.
-    let browser = a.browser();
-    renew(b, "needs", &browser, at(0)).await;
+pub(super) async fn keys_that_subscriptions_may_need_are_kept_beside_the_copied_ones(regions: &Regions) {
+    let Regions { a, b, .. } = regions;
+    renew(b, "needs", &a.browser(), at(0)).await;
+    let copy = || regions.redial("replica keys --from local:a --to local:b --yes");
+    regions.redial("vapid rotate --local a --id k2 --no-report").succeeds();
+    copy().succeeds();
+    regions.redial("vapid retire default --local a --yes").succeeds();
+    regions.redial("vapid rotate --local a --id k3 --no-report").succeeds();
+    // Another key under the same id cannot be kept, and holds back its own kind alone.
     let own = b.secret(SECRETS[1]).await;
-    b.put_secret(SECRETS[1], "k9:0123456789abcdef").await;
-    let refused = regions.redial("replica keys --from local:a --to local:b --yes").refused_with(1);
-    assert!(refused.contains("of the webhook key these keys of its own: k9"), "{refused}");
+    b.put_secret(SECRETS[1], "k1:0123456789abcdef").await;
+    let refused = copy().ends_with(1);
+    assert!(
+        refused.contains("webhook key: not copied") && refused.contains("the same ids (k1)"),
+        "{refused}"
+    );
+    let vapid = parsed(&b.secret(SECRETS[0]).await);
+    assert_fields(&vapid, json!({"default": "k2", "current": "k3"}));
+    let ids: Vec<&String> = vapid["keys"].as_object().expect("keys").keys().collect();
+    assert_eq!(ids, ["default", "k2", "k3"]);
     b.put_secret(SECRETS[1], &own).await;
+    copy().succeeds();
+    regions.redial("replica keys --from local:a --to local:b --dry-run").succeeds();
     b.subscriptions().await.delete(&subscription_key("acme", "needs"), at(1)).await.expect("deleted");
     b.delete(&b.tables().subscriptions, &[("pk", "acme#needs")]).await;
+    regions.redial("vapid retire default --local b --yes").succeeds();
 }
 
 pub(super) async fn a_copy_of_keys_that_failed_restarts_functions_when_repeated(regions: &Regions) {

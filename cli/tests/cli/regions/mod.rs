@@ -77,7 +77,8 @@ impl Regions {
 #[tokio::test]
 async fn a_stack_takes_over_what_another_has_and_the_newer_copy_is_kept() {
     let regions = Regions::with_placeholders().await;
-    copied::keys_are_copied_and_those_in_use_are_not_replaced(&regions).await;
+    copied::keys_are_copied_from_secret_to_secret(&regions).await;
+    copied::keys_that_subscriptions_may_need_are_kept_beside_the_copied_ones(&regions).await;
     copied::a_copy_of_keys_that_failed_restarts_functions_when_repeated(&regions).await;
     copied::every_attribute_is_copied_and_a_second_copy_changes_nothing(&regions).await;
     copied::the_newer_copy_is_kept_in_both_directions(&regions).await;

@@ -210,6 +210,14 @@ impl VapidDocument {
         Ok(self)
     }
 
+    /// With the keys of the other whose ids it does not have. The default and the current key stay.
+    pub fn with_others(mut self, other: Self) -> Self {
+        for (id, key) in other.keys {
+            self.keys.entry(id).or_insert(key);
+        }
+        self
+    }
+
     /// The JSON of several, which [`Self::parse`] reads.
     pub fn written(&self) -> Secret {
         let current = (self.current != self.default).then(|| self.current.as_str().to_owned());
@@ -319,6 +327,19 @@ mod tests {
         assert_eq!(again, Err(VapidIdTaken));
         let third = document.with_current(id("k3"), Secret::new(scalar(3))).expect("a new id");
         assert_eq!(ids(&third), expected("default", "k3", &["default", "k2", "k3"]));
+    }
+
+    #[test]
+    fn keys_of_another_set_are_added_and_none_is_replaced() {
+        let other = VapidDocument::parse(&two_keys("")).expect("keys");
+        let own = VapidDocument::parse(&scalar(3)).expect("a key");
+        let own = own.with_current(id("b"), Secret::new(scalar(4))).expect("a new id");
+        let both = own.clone().with_others(other);
+        assert_eq!(ids(&both), expected("default", "b", &["a", "b", "default"]));
+        let [one, before] = [both, own].map(|it| {
+            it.keys().expect("keys").get(Some(&id("b"))).expect("a key").1.public_base64url().to_owned()
+        });
+        assert_eq!(one, before);
     }
 
     #[test]
