@@ -258,6 +258,8 @@ fn every_role_may_use_the_kms_keys_that_are_given_and_no_others() {
 #[test]
 fn the_longest_lists_leave_the_environment_within_lambda_s_four_kilobytes() {
     const MOST: u64 = 4096;
+    // With which the command line restarts workers after a change of keys; the time has 24 characters.
+    const MARK: u64 = "KEYS_AS_OF".len() as u64 + 24 + 6;
     let globals = globals();
     // Of a number, or of a list of values.
     let of_parameter = |name: &str| {
@@ -297,6 +299,7 @@ fn the_longest_lists_leave_the_environment_within_lambda_s_four_kilobytes() {
         // Lambda measures what it has as JSON: `{"NAME":"value",…}`.
         let bytes: u64 =
             all.iter().map(|(name, value)| name.len() as u64 + longest(value) + 6).sum::<u64>() + 1;
+        let bytes = bytes + MARK;
         assert!((3000..=MOST).contains(&bytes), "{}: {bytes} bytes", function.name);
     }
 }
