@@ -34,11 +34,11 @@ pub(super) fn worth_reading(described: &Described, may: Permissions) -> Result<(
 /// The message to send at `now`, and its lane.
 pub(super) fn resend(
     described: &Described,
-    stored: Option<StoredBody>,
+    stored: Option<&StoredBody>,
     may: Permissions,
     now: Timestamp,
 ) -> Result<(Lane, Outgoing), Skip> {
-    let stored = stored.as_ref().map(|StoredBody { body, lane, absent_from }| Stored {
+    let stored = stored.map(|StoredBody { body, lane, absent_from }| Stored {
         body,
         lane: *lane,
         absent_from: *absent_from,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn sent(stored: StoredBody, may: Permissions, now: i64) -> Result<(Lane, Value), Skip> {
-        let (lane, message) = resend(&described(), Some(stored), may, at(now))?;
+        let (lane, message) = resend(&described(), Some(&stored), may, at(now))?;
         Ok((lane, serde_json::from_str(&message.body).expect("JSON")))
     }
 
@@ -152,7 +152,7 @@ mod tests {
             (&to_browser, broken(r#"{"release":1}"#), USUAL, 1, Some(Skip::NoMessage)),
         ] {
             let case = format!("{} {stored:?} {may:?} at {now}", described.reference.channel);
-            assert_eq!(resend(described, stored, may, at(now)).err(), skip, "{case}");
+            assert_eq!(resend(described, stored.as_ref(), may, at(now)).err(), skip, "{case}");
         }
     }
 

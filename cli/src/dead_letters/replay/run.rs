@@ -11,7 +11,7 @@ use futures_util::{
 };
 use indicatif::ProgressBar;
 use redial_adapters::{
-    dead_letters_dynamo::{Described, DynamoDeadLetters, Position},
+    dead_letters_dynamo::{Described, DynamoDeadLetters, Position, StoredBody},
     system::System,
 };
 use redial_core::{dead_letter::DeadLetterKey, lane::Lane, time::Timestamp};
@@ -97,10 +97,11 @@ pub(super) async fn preview(
     let mut preview = Preview::default();
     let mut batches = matching(store, filter, None, LARGE_PAGE).await?.try_chunks(PREVIEW_BATCH);
     while let Some(batch) = batches.try_next().await.map_err(|failed| failed.1)? {
-        for (described, what) in prepared(store, &batch, may).await? {
-            preview.found.add(&described.reference);
-            match what {
-                Ok(_) => preview.ready.add(&described.reference),
+        for read in read(store, batch, may).await? {
+            let found = &read.described.reference;
+            preview.found.add(found);
+            match read.resent(may, System.now()) {
+                Ok(_) => preview.ready.add(found),
                 Err(skip) => *preview.skipped.entry(skip).or_default() += 1,
             }
         }
@@ -144,8 +145,7 @@ impl<'a> Replaying<'a> {
 
 pub(super) struct Batch {
     last: Position,
-    ready: Vec<(DeadLetterKey, (Lane, Outgoing))>,
-    skipped: Vec<Skip>,
+    read: Vec<Read>,
 }
 
 impl Work for Replaying<'_> {
@@ -158,19 +158,16 @@ impl Work for Replaying<'_> {
     async fn next(&mut self, most: usize) -> Result<Option<(Batch, usize)>, Failure> {
         let found: Vec<Described> = self.matching.by_ref().take(most).try_collect().await?;
         let Some(last) = found.last().map(Position::of) else { return Ok(None) };
-        let mut batch = Batch { last, ready: Vec::new(), skipped: Vec::new() };
-        for (described, what) in prepared(self.store, &found, self.may).await? {
-            match what {
-                Ok(message) => batch.ready.push((described.reference.key(), message)),
-                Err(skip) => batch.skipped.push(skip),
-            }
-        }
-        let tried = batch.ready.len();
-        Ok(Some((batch, tried)))
+        let read = read(self.store, found, self.may).await?;
+        let now = System.now();
+        let tried = read.iter().filter(|one| one.resent(self.may, now).is_ok()).count();
+        Ok(Some((Batch { last, read }, tried)))
     }
 
     async fn apply(&mut self, batch: Batch, progress: &mut Replayed, bar: &ProgressBar) -> Ended {
-        let (keys, mut messages): (Vec<_>, Vec<_>) = batch.ready.into_iter().unzip();
+        // Not before: by the rate, a batch may wait for minutes, and TTLs count from now.
+        let (ready, skipped) = resent(&batch.read, self.may, System.now());
+        let (keys, mut messages): (Vec<_>, Vec<_>) = ready.into_iter().unzip();
         for (line, (_, message)) in (0..).zip(&mut messages) {
             message.line = line;
         }
@@ -193,7 +190,7 @@ impl Work for Replaying<'_> {
         }
         progress.sent += sent;
         progress.refused += tried - sent;
-        for skip in batch.skipped {
+        for skip in skipped {
             *progress.skipped.entry(skip).or_default() += 1;
         }
         progress.after = Some(batch.last.to_string());
@@ -206,19 +203,44 @@ impl Work for Replaying<'_> {
     }
 }
 
-type Prepared<'a> = (&'a Described, Result<(Lane, Outgoing), Skip>);
+/// A dead letter with its body, or why that was not read.
+struct Read {
+    described: Described,
+    stored: Result<Option<StoredBody>, Skip>,
+}
 
-async fn prepared<'a>(
-    store: &DynamoDeadLetters,
-    batch: &'a [Described],
-    may: Permissions,
-) -> Result<Vec<Prepared<'a>>, PortError> {
-    let read = batch.iter().map(|described| async move {
-        if let Err(skip) = worth_reading(described, may) {
-            return Ok((described, Err(skip)));
+impl Read {
+    /// What to send of it at `now`.
+    fn resent(&self, may: Permissions, now: Timestamp) -> Result<(Lane, Outgoing), Skip> {
+        let stored = self.stored.as_ref().map_err(|skip| *skip)?;
+        resend(&self.described, stored.as_ref(), may, now)
+    }
+}
+
+type Ready = Vec<(DeadLetterKey, (Lane, Outgoing))>;
+
+fn resent(read: &[Read], may: Permissions, now: Timestamp) -> (Ready, Vec<Skip>) {
+    let (mut ready, mut skipped) = (Vec::new(), Vec::new());
+    for one in read {
+        match one.resent(may, now) {
+            Ok(message) => ready.push((one.described.reference.key(), message)),
+            Err(skip) => skipped.push(skip),
         }
-        let stored = store.stored_body(&described.reference.key()).await?;
-        Ok((described, resend(described, stored, may, System.now())))
+    }
+    (ready, skipped)
+}
+
+async fn read(
+    store: &DynamoDeadLetters,
+    batch: Vec<Described>,
+    may: Permissions,
+) -> Result<Vec<Read>, PortError> {
+    let read = batch.into_iter().map(|described| async move {
+        let stored = match worth_reading(&described, may) {
+            Ok(()) => Ok(store.stored_body(&described.reference.key()).await?),
+            Err(skip) => Err(skip),
+        };
+        Ok(Read { described, stored })
     });
     try_join_all(read).await
 }
@@ -253,6 +275,27 @@ mod tests {
         let messages = [(high, 600_000), (bulk, 1), (high, 600_000), (high, 400_000), (bulk, 1)].map(ready);
         let sizes: Vec<_> = by_lane(&messages).iter().map(|(lane, batch)| (*lane, batch.len())).collect();
         assert_eq!(sizes, [(high, 1), (high, 2), (bulk, 2)]);
+    }
+
+    #[test]
+    fn a_message_s_ttl_counts_from_when_it_is_sent() {
+        let body = r#"{"tenant":"acme","id":"d1","to":{"webhook":{"url":"https://a.example/hook"}},"payload":"x","ttl":100}"#;
+        let stored =
+            StoredBody { body: body.to_owned(), lane: None, absent_from: Timestamp::from_secs(1_000) };
+        let read = [Read { described: described(), stored: Ok(Some(stored)) }];
+        let at = |secs, refresh_ttl| {
+            let may = Permissions { refresh_ttl, again: false };
+            let (ready, skipped) = resent(&read, may, Timestamp::from_secs(secs));
+            let sent = ready.into_iter().map(|(_, (_, message))| message.body);
+            (sent.collect::<String>(), skipped)
+        };
+        for secs in [960, 1_080] {
+            let (sent, _) = at(secs, true);
+            assert!(sent.contains(&format!(r#""original_timestamp":{secs}000"#)), "{sent}");
+        }
+        // It was in time when it was read, and is not after the wait for its turn.
+        assert!(at(960, false).0.contains(r#""ttl_remaining":40"#));
+        assert_eq!(at(1_000, false), (String::new(), vec![Skip::TtlOver]));
     }
 
     #[test]
