@@ -32,8 +32,8 @@ pub(crate) trait Work {
     /// Carries out a batch and counts it.
     async fn apply(&mut self, batch: Self::Batch, progress: &mut Self::Progress, bar: &ProgressBar) -> Ended;
 
-    /// Called when the checkpoint has the batch.
-    async fn recorded(&mut self) {}
+    /// Called when the checkpoint has the batch. What it changes of the progress is recorded with the next one.
+    async fn recorded(&mut self, _progress: &mut Self::Progress) {}
 }
 
 /// Carries out the work after the checkpoint. What was done is printed, even if the rest failed.
@@ -71,7 +71,7 @@ async fn batches<W: Work>(
             return Ok(ControlFlow::Break(words));
         }
         checkpoint.write()?;
-        work.recorded().await;
+        work.recorded(&mut checkpoint.progress).await;
         bar.set_position(checkpoint.progress.done());
     }
     Ok(ControlFlow::Continue(()))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use redial_adapters::system::System;
-use redial_core::rate::Rate;
+use redial_core::{rate::Rate, time::Timestamp};
 use redial_engine::ports::Clock as _;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ use run::{Preview, Replayed, Replaying, preview};
 ///
 /// A message is sent on its original lane. Dead letters of earlier releases, and of poison messages, do not name one: of those,
 /// campaigns are sent on the bulk lane, all others on the transactional one. Exit status 1 means that some could not be sent, or
-/// that the replay was interrupted.
+/// not be marked as sent again, or that the replay was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -97,10 +97,29 @@ impl Replay {
         let work = Replaying::new(&store, &target, &filter, may, &checkpoint.progress).await?;
         let print = |progress: &Replayed| self.print(progress, &target.name);
         resumable::run(work, &mut checkpoint, self.rate, print).await?;
-        if checkpoint.progress.refused == 0 {
-            return Ok(());
+        let progress = &checkpoint.progress;
+        if progress.unmarked > 0 {
+            say(&format!(
+                "{} of those that were sent could not be marked as sent again: another replay sends them once more, and the ledger \
+                 drops those that arrived",
+                progress.unmarked
+            ));
         }
-        Err(Failure::reported("run the same command to retry those that were not sent, and only those"))
+        match (progress.refused, progress.unmarked) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(Failure::Reported),
+            _ => Err(Failure::reported(&self.retry(progress))),
+        }
+    }
+
+    /// How to retry what SQS refused: of the same times, because relative ones are others by then.
+    fn retry(&self, progress: &Replayed) -> String {
+        let [since, until] = [progress.since, progress.until].map(Timestamp::to_rfc3339);
+        let instead = if self.all { ", without --all" } else { "" };
+        let only = if self.again { "; --again sends the others once more, too" } else { ", and only those" };
+        format!(
+            "run the same command with --since {since} --until {until}{instead} to retry those that were not sent{only}"
+        )
     }
 
     fn identity(&self, target: &Target) -> Identity {
@@ -143,6 +162,7 @@ fn summary_json(progress: &Replayed) -> Value {
         "sent": progress.sent,
         "not_sent": progress.refused,
         "skipped": progress.skipped,
+        "unmarked": progress.unmarked,
         "letters_by_tenant": progress.found,
     })
 }

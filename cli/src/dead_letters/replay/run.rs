@@ -50,12 +50,15 @@ pub(super) struct Replayed {
     pub(super) sent: u64,
     pub(super) refused: u64,
     pub(super) skipped: BTreeMap<Skip, u64>,
+    /// Those of the sent ones that could not be marked as sent again.
+    #[serde(default)]
+    pub(super) unmarked: u64,
 }
 
 impl Replayed {
     pub(super) fn none_of(found: Tally, filter: &Filter) -> Self {
         let (since, until, skipped) = (filter.since, filter.until, BTreeMap::new());
-        Self { since, until, found, after: None, sent: 0, refused: 0, skipped }
+        Self { since, until, found, after: None, sent: 0, refused: 0, skipped, unmarked: 0 }
     }
 
     fn after(&self) -> Option<Position> {
@@ -197,9 +200,9 @@ impl Work for Replaying<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    async fn recorded(&mut self) {
+    async fn recorded(&mut self, progress: &mut Replayed) {
         // No reason to stop: a dead letter without its mark is sent again, and dropped.
-        let _unmarked = self.store.mark_replayed(&self.sent, System.now()).await;
+        progress.unmarked += self.store.mark_replayed(&self.sent, System.now()).await as u64;
     }
 }
 
@@ -313,12 +316,16 @@ mod tests {
             sent: 7,
             refused: 0,
             skipped: BTreeMap::from([(Skip::BodyAbsent, 4)]),
+            unmarked: 0,
         };
         let written = Checkpoint::begin(&path, &of, Timestamp::from_ms(3), progress.clone());
         written.write().expect("writable");
         let text = std::fs::read_to_string(&path).expect("there");
         assert!(text.contains(r#""begun":3,"since":1,"until":2,"found":{},"after":"1970-"#), "{text}");
-        assert!(text.ends_with(r#","sent":7,"refused":0,"skipped":{"body_absent":4}}"#), "{text}");
+        assert!(
+            text.ends_with(r#","sent":7,"refused":0,"skipped":{"body_absent":4},"unmarked":0}"#),
+            "{text}"
+        );
         let read = Checkpoint::<Replayed>::resume(&path, &of).expect("readable").expect("there");
         assert_eq!((&read, read.progress.after()), (&written, Some(position)));
         assert!(!Replayed { after: Some("nowhere".to_owned()), ..progress }.is_sound());

@@ -64,3 +64,34 @@ pub(super) async fn a_killed_or_refused_replay_goes_on_and_sends_once(harness: &
     assert_eq!(harness.texts(&browser), expected, "each exactly once");
     stack.register_at(&stack.description().endpoint);
 }
+
+pub(super) async fn what_is_refused_is_retried_and_what_is_not_marked_is_counted(harness: &Harness) {
+    let stack = &harness.stack;
+    let browser = harness.write_rejected("again", "a", 4).await;
+    let proxy = FaultProxy::start(&stack.description().endpoint).expect("a free port");
+    stack.register_at(proxy.url());
+
+    // One of four is never taken.
+    proxy.when(sends, Fault::FailEntry { index: 0 });
+    let marks =
+        |call: &Call| call.operation == "UpdateItem" && call.body.windows(11).any(|it| it == b"replayed_at");
+    proxy.once(marks, Fault::Status(400, r#"{"__type":"AccessDeniedException","message":"no"}"#.to_owned()));
+    let replay = "replay --tenant again --rate 20/s";
+    let refused = harness.run(&format!("{replay} --since 1h --json"));
+    assert_fields(&refused.json(), json!({"sent": 3, "not_sent": 1, "unmarked": 1}));
+    let said = refused.ends_with(1);
+    assert!(said.contains("1 of those that were sent could not be marked"), "{said}");
+    let (_, times) = said.split_once("the same command with ").expect("how to retry them");
+    let (times, _) = times.split_once(" to retry").expect("what it does");
+
+    proxy.reset();
+    let retried = harness.json(&format!("{replay} {times}"));
+    assert_fields(
+        &retried,
+        json!({"sent": 2, "not_sent": 0, "unmarked": 0, "skipped": {"replayed_before": 2}}),
+    );
+    stack.received(&browser, 4).await;
+    stack.until_quiet().await;
+    assert_eq!(harness.texts(&browser).len(), 4, "each exactly once");
+    stack.register_at(&stack.description().endpoint);
+}

@@ -108,6 +108,7 @@ async fn dead_letters_are_listed_sent_again_and_removed() {
     steps! {
         a_dead_letter_is_found_replayed_and_delivered(&harness).await;
         what_cannot_be_sent_is_counted_with_its_reason(&harness).await;
+        interrupted::what_is_refused_is_retried_and_what_is_not_marked_is_counted(&harness).await;
         interrupted::a_killed_or_refused_replay_goes_on_and_sends_once(&harness).await;
         at_terminal::purge_removes_only_after_a_yes_at_the_terminal(&harness).await;
         five_hundred_are_listed_replayed_by_reason_and_purged(&harness).await;

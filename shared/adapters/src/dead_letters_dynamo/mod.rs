@@ -12,7 +12,7 @@ mod walk;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use redial_core::dead_letter::{DeadLetterKey, Reference};
 use redial_core::lane::Lane;
 use redial_core::time::Timestamp;
@@ -84,13 +84,13 @@ impl DynamoDeadLetters {
         Ok(letters(&all, &self.items_of(&all).await?))
     }
 
-    /// Marks descriptions as replayed at `now`. One that was removed stays removed.
-    pub async fn mark_replayed(&self, keys: &[DeadLetterKey], now: Timestamp) -> Result<(), PortError> {
+    /// Marks descriptions as replayed at `now`, and returns how many could not be marked. One that was removed stays removed.
+    pub async fn mark_replayed(&self, keys: &[DeadLetterKey], now: Timestamp) -> usize {
         let marks = keys.iter().map(async |letter| {
             let (key, values) = (key(letter.partition(), &letter.letter), [(":now", ms(now))]);
             self.table.update_if(key, "SET replayed_at = :now", "attribute_exists(pk)", values).await
         });
-        try_join_all(marks).await.map(|_| ())
+        join_all(marks).await.iter().filter(|mark| mark.is_err()).count()
     }
 
     /// Removes dead letters, their bodies before their descriptions: one whose removal is interrupted is still listed.
