@@ -8,7 +8,7 @@ use redial_adapters::{replica_dynamo::At, system::System, vapid::VapidKeys};
 use redial_engine::ports::Clock as _;
 
 use super::{
-    file::{Header, Output},
+    file::{End, Header, Output},
     key_set::Kind,
 };
 use crate::{
@@ -68,6 +68,7 @@ impl Export {
             next = page.next;
         }
         bar.finish_and_clear();
+        output.line(&End::line(rows))?;
         output.finish()?;
         say(&format!("{rows} rows of {} exported", target.name));
         Ok(())

@@ -1,4 +1,4 @@
-//! The file of an export: a header, then a row a line. It holds endpoints and browsers' keys, so that only its owner may read it.
+//! The file of an export: a header, a row a line, and their number, without which the file was cut off. It holds endpoints and browsers' keys, so that only its owner may read it.
 
 use std::{
     fs::Permissions,
@@ -64,6 +64,25 @@ impl Header {
             missing.push(format!("{} as the default", self.vapid_default));
         }
         missing
+    }
+}
+
+/// The last line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct End {
+    redial_replica_rows: u64,
+}
+
+impl End {
+    pub(super) fn line(rows: u64) -> String {
+        serde_json::to_string(&Self { redial_replica_rows: rows })
+            .expect("invariant: a number has a JSON form")
+    }
+
+    /// The number of rows before it.
+    pub(super) fn parse(line: &str) -> Option<u64> {
+        serde_json::from_str(line).ok().map(|end: Self| end.redial_replica_rows)
     }
 }
 
@@ -139,6 +158,14 @@ mod tests {
         assert_eq!(header.missing_in(&keys(&b)), ["default"]);
         let both = format!(r#"{{"default":"b","keys":{{"default":"{a}","b":"{b}"}}}}"#);
         assert_eq!(header.missing_in(&keys(&both)), ["default as the default"]);
+    }
+
+    #[test]
+    fn the_last_line_has_the_number_of_rows() {
+        assert_eq!(End::parse(&End::line(7)), Some(7));
+        for line in ["", "{}", "7", r#"{"kind":"limit","item":{},"redial_replica_rows":7}"#] {
+            assert_eq!(End::parse(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use redial_core::rate::Rate;
 use redial_engine::ports::Clock as _;
 
 use super::{
-    file::Header,
+    file::{End, Header},
     key_set::Kind,
     rows::{FromFile, Position},
     taking::{Copied, Taking},
@@ -31,7 +31,7 @@ const MOST_BYTES: usize = 1024 * 1024;
 ///
 /// Of two copies of a subscription the newer is kept: importing a file twice changes nothing, and an old file undoes nothing. What was deleted or
 /// erased since does not come back (see `redial replica copy`). The stack needs the VAPID keys of the stack that was exported, else nothing is
-/// imported, and its webhook key, else webhooks are refused. Refused lines are reported by number or id, without their values.
+/// imported, and its webhook key, else webhooks are refused. A file that was cut off is refused as a whole. Refused lines are reported by number or id, without their values.
 ///
 /// Ctrl-C interrupts it, and the same command continues. Exit status 1 means that lines were refused.
 #[derive(Debug, Args)]
@@ -58,17 +58,24 @@ impl Import {
         let mut file = input::open(&self.file)?;
         let mut lines = Lines::new(BufReader::new(&mut file), MOST_BYTES);
         let first = lines.document()?.map(|first| first.text.unwrap_or_default());
+        let is_pipe = self.file.as_os_str() == input::STDIN;
+        let name = if is_pipe { "standard input".into() } else { self.file.to_string_lossy() };
         let Some(header) = first.as_deref().and_then(Header::parse) else {
-            let is_pipe = self.file.as_os_str() == input::STDIN;
-            let file = if is_pipe { "standard input".into() } else { self.file.to_string_lossy() };
             let found = Header::instead(first.as_deref());
             return Err(Failure::input(format!(
-                "{file}: line 1: expected the header of `redial replica export`, found {found}"
+                "{name}: line 1: expected the header of `redial replica export`, found {found}"
             )));
         };
-        let mut items = 0;
-        while lines.line()?.is_some() {
-            items += 1;
+        let (mut items, mut last) = (0, None);
+        while let Some(document) = lines.document()? {
+            last = document.text.ok().and_then(|text| End::parse(&text));
+            items += u64::from(last.is_none());
+        }
+        if last != Some(items) {
+            let expected = last.map_or("the line with their number".to_owned(), |rows| rows.to_string());
+            return Err(Failure::input(format!(
+                "{name}: found {items} rows and then the end, expected {expected}: it is not the whole export, and nothing was imported"
+            )));
         }
         file.rewind()?;
         let target = self.on.target().await?;

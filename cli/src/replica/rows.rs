@@ -5,6 +5,7 @@ use std::io::BufRead;
 use redial_adapters::replica_dynamo::{At, DynamoReplica, Row};
 use serde::{Deserialize, Serialize};
 
+use super::file::End;
 use crate::{failure::Failure, lines::Lines};
 
 /// Where a reading has come to.
@@ -86,6 +87,9 @@ impl<R: BufRead> Source for FromFile<R> {
         while rows.read < most as u64
             && let Some(document) = self.lines.document()?
         {
+            if document.text.as_ref().is_ok_and(|text| End::parse(text).is_some()) {
+                continue;
+            }
             rows.read += 1;
             let row = document
                 .text

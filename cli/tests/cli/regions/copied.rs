@@ -334,12 +334,23 @@ pub(super) async fn a_file_is_as_good_as_a_copy(regions: &Regions) {
     assert_eq!(item(b, "in-a-file").await, item(a, "in-a-file").await);
     assert_fields(&regions.json(&import), json!({"new": 0, "changed": 0, "settings": 0}));
 
+    // What was cut off between two lines is refused as a whole.
+    let cut = folder.path().join("cut.ndjson");
+    let (rows, _) = lines.trim_end().rsplit_once('\n').expect("rows before their number");
+    let (fewer, _) = rows.rsplit_once('\n').expect("several rows");
+    for text in [rows.to_owned(), lines.replace(rows, fewer)] {
+        std::fs::write(&cut, text + "\n").expect("writable");
+        let refused = regions.redial(&format!("replica import {} --local b", cut.display())).refused_with(2);
+        assert!(refused.contains("it is not the whole export, and nothing was imported"), "{refused}");
+    }
+
     // What is wrong is refused by number and id, and never shown.
     let (header, _) = lines.split_once('\n').expect("a header");
     let wrong = folder.path().join("wrong.ndjson");
     let foreign = lines.lines().find(|line| line.contains("partner.example/sealed")).expect("a webhook");
     let foreign = foreign.replace("acme#sealed", "acme#moved").replace(r#""S":"sealed"}"#, r#""S":"moved"}"#);
-    std::fs::write(&wrong, format!("{header}\ns3cret\n{foreign}\n")).expect("writable");
+    std::fs::write(&wrong, format!("{header}\ns3cret\n{foreign}\n{{\"redial_replica_rows\":2}}\n"))
+        .expect("writable");
     let refused = regions.redial(&format!("replica import {} --local b --json", wrong.display()));
     assert_eq!((refused.status, &refused.json()["refused"]), (Some(1), &json!(2)));
     assert!(refused.stderr.contains("line 2: expected {\"kind\""), "{refused:?}");
