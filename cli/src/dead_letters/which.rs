@@ -57,6 +57,8 @@ pub(super) struct Filter {
     pub(super) since: Timestamp,
     /// Failed before.
     pub(super) until: Timestamp,
+    /// Those that are kept longer; the store may remove the others days late.
+    now: Timestamp,
 }
 
 impl Filter {
@@ -72,6 +74,7 @@ impl Filter {
             && self.which.endpoint_hash.as_deref().is_none_or(has)
             && self.which.tag.iter().all(|tag| described.reference.tags().any(|one| one == tag.as_str()))
             && (self.since..self.until).contains(&Timestamp::from_ms(*at))
+            && described.kept_until.is_none_or(|until| until > self.now)
     }
 
     /// The part that the index can search by.
@@ -99,6 +102,7 @@ impl Which {
             since: since.max(now.minus(DynamoDeadLetters::LONGEST_KEPT)),
             // Nothing is later than now, except for clock skew.
             until: until.min(now.plus(CLOCK_SKEW)),
+            now,
         })
     }
 
@@ -216,6 +220,15 @@ mod tests {
             ("", "1970-01-01T00:16:40Z", false),
         ] {
             assert_eq!(filter(options, now).matches(&described()), matches, "{options} at {now}");
+        }
+    }
+
+    #[test]
+    fn one_that_is_not_kept_any_longer_does_not_match() {
+        let filter = filter("", "1970-01-01T00:20:00Z");
+        for (kept_until, matches) in [(1_200, false), (1_201, true)] {
+            let kept_until = Some(Timestamp::from_secs(kept_until));
+            assert_eq!(filter.matches(&Described { kept_until, ..described() }), matches, "{kept_until:?}");
         }
     }
 }
