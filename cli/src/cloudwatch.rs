@@ -8,6 +8,7 @@ use aws_sdk_cloudwatch::{
     primitives::DateTime,
     types::{
         AlarmType, Dimension, Metric, MetricAlarm, MetricDataQuery, MetricDataResult, MetricStat, StateValue,
+        StatusCode,
     },
 };
 use redial_core::time::Timestamp;
@@ -153,6 +154,7 @@ pub(crate) async fn metrics(
         while let Some(page) = pages.next().await {
             let page = classified("cloudwatch:GetMetricData", page)?;
             for result in page.metric_data_results() {
+                whole(result, page.next_token().is_some())?;
                 if let Some(points) = index(result).and_then(|index| points.get_mut(index)) {
                     points.add(result);
                 }
@@ -160,6 +162,18 @@ pub(crate) async fn metrics(
         }
     }
     Ok(points)
+}
+
+/// Fails where CloudWatch has no answer for a metric, which is not the same as a metric without values.
+fn whole(result: &MetricDataResult, has_more: bool) -> Result<(), AwsError> {
+    match result.status_code() {
+        None | Some(StatusCode::Complete) => Ok(()),
+        Some(StatusCode::PartialData) if has_more => Ok(()),
+        Some(status) => {
+            let words = format!("a metric could not be read: {}", status.as_str());
+            Err(AwsError::of("cloudwatch:GetMetricData", Some(status.as_str()), words))
+        }
+    }
 }
 
 fn data_query((index, query): (usize, &Query), period: i32) -> MetricDataQuery {
@@ -206,6 +220,20 @@ mod tests {
         assert_eq!(points.sum_since(Timestamp::from_secs(120)), Some(9.0));
         assert_eq!(Points::default().sum_since(Timestamp::from_secs(0)), None);
         assert_eq!(["m0", "m17", "q1"].map(|id| index(&result(id, &[]))), [Some(0), Some(17), None]);
+    }
+
+    #[test]
+    fn a_metric_that_cannot_be_read_is_an_error() {
+        for (status, has_more, is_whole) in [
+            (StatusCode::Complete, false, true),
+            (StatusCode::PartialData, true, true),
+            (StatusCode::PartialData, false, false),
+            (StatusCode::InternalError, true, false),
+            (StatusCode::Forbidden, false, false),
+        ] {
+            let result = MetricDataResult::builder().id("m0").status_code(status.clone()).build();
+            assert_eq!(whole(&result, has_more).is_ok(), is_whole, "{status:?} {has_more}");
+        }
     }
 
     #[test]
