@@ -25,6 +25,12 @@ pub(super) fn document(stack: &Stack, diagnosis: &Diagnosis, walked: &[Walked], 
     document
 }
 
+/// Makes the file, so that one that cannot be written is found before anything is sent and paid for. What a file has stays.
+pub(super) fn is_writable(path: &Path) -> Result<(), Failure> {
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    opened.map(|_| ()).map_err(|error| Failure::input(format!("--report {}: {error}", path.display())))
+}
+
 pub(super) fn write(path: &Path, document: &Value) -> Result<(), Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", path.display()));
     let text = serde_json::to_string_pretty(document).map_err(|error| wrong(&error))?;
@@ -43,7 +49,10 @@ mod tests {
         let path = folder.path().join("report.json");
         assert!(write(&path, &json!({"faults": 0})).is_ok());
         assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), Some("{\n  \"faults\": 0\n}\n"));
+        assert!(is_writable(&path).is_ok());
+        assert!(std::fs::read_to_string(&path).is_ok_and(|text| text.contains("faults")), "it stays");
         let nowhere = folder.path().join("no/report.json");
+        assert!(matches!(is_writable(&nowhere), Err(Failure::Input(_))));
         assert!(
             matches!(write(&nowhere, &json!({})), Err(Failure::Input(lines)) if lines[0].contains("no/report.json"))
         );

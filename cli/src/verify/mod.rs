@@ -96,6 +96,9 @@ impl Verify {
         if self.roads.roads {
             self.roads.is_possible()?;
         }
+        if let Some(path) = &self.report {
+            document::is_writable(path)?;
+        }
         let mut stack = Stack::read(self.target.resolve().await?).await;
         stack.compares_roles = true;
         if self.roads.roads {
@@ -111,14 +114,16 @@ impl Verify {
         }
         let diagnosis = Diagnosis { stack: stack.name.clone(), reports };
         let document = document::document(&stack, &diagnosis, &walked, System.now());
+        let ended = if !self.json {
+            show(&diagnosis, false)
+        } else {
+            print(&document.to_string())?;
+            if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
+        };
         if let Some(path) = &self.report {
             document::write(path, &document)?;
         }
-        if !self.json {
-            return show(&diagnosis, false);
-        }
-        print(&document.to_string())?;
-        if diagnosis.has_faults() { Err(Failure::Reported) } else { Ok(()) }
+        ended
     }
 }
 

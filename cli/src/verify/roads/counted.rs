@@ -55,16 +55,18 @@ pub(super) async fn check(stack: &Stack, roads: &[&Road], began: Timestamp, repo
     let counts = counts(&stack.target, &stack.name, roads);
     let queries: Vec<Query> = counts.iter().map(|count| count.query.clone()).collect();
     let view = spinner();
+    // The run itself may have taken minutes, the deployment of its receiver included.
+    let asked = System.now();
     let mut found: Vec<Option<f64>>;
     loop {
-        let waited = System.now().since(began);
-        let within = waited + MARGIN;
-        let read = metrics(&stack.target.sdk, &queries, within, System.now()).await;
+        let now = System.now();
+        let within = now.since(began) + MARGIN;
+        let read = metrics(&stack.target.sdk, &queries, within, now).await;
         let Some(points) = report.read("CloudWatch's metrics of the run", read) else { return };
         let since = began.minus(MARGIN);
         found = points.iter().map(|points| points.sum_since(since)).collect();
         let missing = missing(&counts, &found);
-        if missing.is_empty() || waited > LIMIT {
+        if missing.is_empty() || now.since(asked) > LIMIT {
             break;
         }
         view.set_message(format!("waiting for CloudWatch: {}", missing.join(", ")));
