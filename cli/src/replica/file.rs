@@ -1,4 +1,5 @@
-//! The file of an export: a header, a row a line, and their number, without which the file was cut off. It holds endpoints and browsers' keys, so that only its owner may read it.
+//! The file of an export: a header, a row a line, and their number, without which the file was cut off. It holds endpoints and
+//! browsers' keys, so that only its owner may read it.
 
 use std::{
     fs::Permissions,

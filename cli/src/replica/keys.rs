@@ -27,9 +27,10 @@ use crate::{
 /// again after each rotation in the stack that sends; or replicate the secrets with Secrets Manager and deploy with them
 /// (infra/docs/two-regions.md), and there is nothing to copy.
 ///
-/// Keys that only --to has are kept beside the copied ones once --to has subscriptions, because those that were made with them could not be sent
-/// to any more. Where both have another key under the same id, that kind of key is then not copied. The functions of --to are restarted, also if they were not after an earlier copy that was interrupted. Exit status 1
-/// means that keys differ and were not copied, or that a restart is due.
+/// Keys that only --to has are kept beside the copied ones once --to has subscriptions, because those that were made with them
+/// could not be sent to any more. Where both have another key under the same id, that kind of key is then not copied. The functions
+/// of --to are restarted, also if they were not after an earlier copy that was interrupted. Exit status 1 means that keys differ
+/// and were not copied, or that a restart is due.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
