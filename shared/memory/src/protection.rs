@@ -72,23 +72,23 @@ impl Protection for Memory {
         new: OriginState,
         _now: Timestamp,
     ) -> Result<bool, PortError> {
+        // A call that is made again recognizes its own write.
+        let mut is_written = false;
         self.effect_at("exchange", Some(circuit.to_string()), |state| {
             let now = state.now;
             let stored = state.circuit(circuit);
-            // A call that is made again recognizes its own write.
-            let is_written = stored.version == version + 1 && stored.state == new;
-            let ours = stored.version == version;
-            if ours {
+            if stored.version == version {
+                is_written = true;
                 let new = StoredOrigin { state: new.clone(), version: version + 1 };
                 let former = std::mem::replace(stored, new);
-                let Circuit::Origin(origin) = circuit else { return ours };
+                let Circuit::Origin(origin) = circuit else { return is_written };
                 let replaced = state.former_origins.entry(origin.clone()).or_default();
                 replaced.push((now, former));
                 if replaced.len() > FORMER_KEPT {
                     replaced.remove(0);
                 }
             }
-            ours || is_written
+            is_written
         })
         .await
     }
