@@ -2,11 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{CONTENT_TYPE, SET_COOKIE};
+use http::header::{CONTENT_TYPE, SET_COOKIE, WWW_AUTHENTICATE};
 use http::{HeaderName, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::Value;
+
+/// The name under which a function URL passes on `WWW-Authenticate`.
+const REMAPPED: HeaderName = HeaderName::from_static("x-amzn-remapped-www-authenticate");
 
 /// `None` if the answer is of no use as one. What has no status code is itself the body of a 200.
 pub(super) fn response(answer: &Value) -> Option<Response<Full<Bytes>>> {
@@ -20,6 +23,7 @@ pub(super) fn response(answer: &Value) -> Option<Response<Full<Bytes>>> {
     for (name, value) in headers.into_iter().flatten() {
         // The server counts the body itself.
         let name: HeaderName = name.parse().ok()?;
+        let name = if name == WWW_AUTHENTICATE { REMAPPED } else { name };
         if name != http::header::CONTENT_LENGTH && name != http::header::TRANSFER_ENCODING {
             response = response.header(name, text(value));
         }
@@ -70,6 +74,14 @@ mod tests {
         assert!(!response.headers().contains_key("content-length"));
         assert_eq!(response.headers().get_all(SET_COOKIE).iter().count(), 2);
         assert_eq!(body(response).await, &b"\x00\xff"[..]);
+    }
+
+    #[test]
+    fn a_challenge_arrives_under_the_name_that_lambda_gives_it() {
+        let answer = json!({"statusCode": 401, "headers": {"WWW-Authenticate": "Bearer"}});
+        let response = response(&answer).expect("a response");
+        assert_eq!(response.headers()["x-amzn-remapped-www-authenticate"], "Bearer");
+        assert!(!response.headers().contains_key(WWW_AUTHENTICATE));
     }
 
     #[tokio::test]
