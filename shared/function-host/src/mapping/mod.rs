@@ -80,7 +80,13 @@ pub async fn run<Q: Queue, F: Invoke>(
                     note("ReceiveMessage succeeds again");
                     unreachable = 0;
                 }
+                // What was received together may be too large for one invocation.
                 for records in collected {
+                    while batches.len() >= backoff.allowed() {
+                        if let Some(done) = batches.join_next().await {
+                            backoff.note(is_processed(done));
+                        }
+                    }
                     let (queue, function, note) =
                         (Arc::clone(&queue), Arc::clone(&function), Arc::clone(&note));
                     let reports_failures = settings.reports_failures;

@@ -27,6 +27,8 @@ struct State {
     /// By handle.
     in_flight: BTreeMap<String, (String, Instant)>,
     received: usize,
+    /// Of each message's body.
+    body_bytes: usize,
     refused_deletions: usize,
     unreachable: bool,
 }
@@ -51,7 +53,7 @@ impl FakeQueue {
             return Err(QueueError::new("connection refused"));
         }
         let now = clock::now();
-        let State { visible, in_flight, received, .. } = &mut *state;
+        let State { visible, in_flight, received, body_bytes, .. } = &mut *state;
         in_flight.retain(|_, (id, until)| {
             let stays = *until > now;
             if !stays {
@@ -66,7 +68,7 @@ impl FakeQueue {
             *received += 1;
             let handle = format!("{id}-{received}");
             in_flight.insert(handle.clone(), (id.clone(), now + VISIBILITY));
-            records.push(SqsRecord::bare(&id, "{}").receipt_handle(handle));
+            records.push(SqsRecord::bare(&id, "x".repeat(*body_bytes)).receipt_handle(handle));
         }
         Ok(records)
     }
@@ -187,6 +189,17 @@ async fn no_more_batches_are_at_work_than_the_maximum_concurrency() {
     let function = FakeFunction::new(|_: &[String], _| Ok(json!({})));
     run_for(Duration::from_secs(60), settings(10, 0, 3), &queue, &function).await;
     assert_eq!(function.most_running.load(Ordering::SeqCst), 3);
+    assert!(queue.left().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_too_large_for_one_batch_keep_to_the_maximum_concurrency() {
+    let queue = Arc::new(FakeQueue::default());
+    queue.state.lock().expect("whole").body_bytes = 1 << 20;
+    queue.send(ids(10));
+    let function = FakeFunction::new(|_: &[String], _| Ok(json!({})));
+    run_for(Duration::from_secs(20), settings(10, 0, 1), &queue, &function).await;
+    assert_eq!((function.sizes(), function.most_running.load(Ordering::SeqCst)), (vec![5, 5], 1));
     assert!(queue.left().is_empty());
 }
 
