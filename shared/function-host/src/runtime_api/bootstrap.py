@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 import http.client, json, os, signal, sys, time, urllib.parse
+started_ms = int(time.time() * 1000)
 api = urllib.parse.urlsplit(os.environ["AWS_LAMBDA_RUNTIME_API"])
 base = api.path + "/2018-06-01/runtime"
 connection = http.client.HTTPConnection(api.netloc)
@@ -46,7 +47,8 @@ while True:
         call("POST", f"/invocation/{name}/response", "no json")
         continue
     result = {"event": event, "pid": os.getpid(), "variable": os.environ.get("VARIABLE"),
-              "home": os.environ.get("HOME"), "api": os.environ["AWS_LAMBDA_RUNTIME_API"], "now_ms": int(time.time() * 1000)}
+              "home": os.environ.get("HOME"), "api": os.environ["AWS_LAMBDA_RUNTIME_API"], "started_ms": started_ms,
+              "now_ms": int(time.time() * 1000)}
     result.update({key.lower(): value for key, value in answer.headers.items()})
     if step == "twice":
         wrong, _ = call("POST", "/invocation/other/response", "{}")

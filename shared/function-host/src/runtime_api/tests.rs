@@ -192,8 +192,14 @@ async fn a_slow_initialisation_is_tried_again_with_an_invocation_s_own_time() {
     let failed = host.init().await.expect_err("no time");
     assert!(matches!(&failed, InvokeError::InitFailed(text) if text.contains("no call of next within 0ns")));
     let (host, _folder) = start_confined(&[], slow());
-    assert!(host.invoke(json!({}), LIMIT).await.is_ok());
+    let answer = host.invoke(json!({}), LIMIT).await.expect("an answer");
     assert_eq!(host.starts(), 2);
+    let deadline = answer["lambda-runtime-deadline-ms"].as_str().and_then(|ms| ms.parse::<u64>().ok());
+    let latest = answer["started_ms"].as_u64().expect("a number") + 20_000;
+    assert!(
+        deadline.is_some_and(|ms| ms <= latest),
+        "its start used time of its own: {deadline:?}, {latest}"
+    );
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ impl Worker {
     pub(super) async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let init_limit = self.recipe.confinement.init_limit;
         let mut first = Some(self.environment(init_limit).await);
-        while let Some(order) = self.next(&mut orders).await {
+        while let Some(mut order) = self.next(&mut orders).await {
             if order.is_abandoned() {
                 continue;
             }
@@ -99,8 +99,10 @@ impl Worker {
                 Some(Err(error)) => Err(error),
                 Some(Ok(())) | None => self.environment(init_limit).await,
             };
-            if let (Err(_), true, Order::Invoke { limit, .. }) = (&warm, self.was_slow, &order) {
+            if let (Err(_), true, Order::Invoke { limit, .. }) = (&warm, self.was_slow, &mut order) {
+                let began = ambient::monotonic();
                 warm = self.environment(*limit).await;
+                *limit = limit.saturating_sub(ambient::monotonic() - began);
             }
             // The sender may have gone away; the work was done anyway.
             match order {
