@@ -217,7 +217,7 @@ impl Host {
             let when = when.map_err(|error| LocalError::Template(error.to_string()))?;
             let (input, function, note) = (schedule.input.clone(), Arc::clone(&function), Arc::clone(&note));
             self.work.spawn(async move {
-                schedule::run(when, input, function, |line: &str| note(line)).await;
+                schedule::run(when, input, function, note).await;
                 std::future::pending().await
             });
         }
