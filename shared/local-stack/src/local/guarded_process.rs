@@ -6,7 +6,7 @@
 //! trusted on its own: it is read from the lock's file, and only while the lock is held.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::Write as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -96,9 +96,10 @@ impl Drop for GuardedProcess {
 pub(super) fn running_pid(folder: &Path) -> Option<u32> {
     let path = folder.join(LOCK);
     let file = File::open(&path).ok()?;
-    match file.try_lock() {
-        Ok(()) => None,
-        Err(_held) => fs::read_to_string(&path).ok()?.trim().parse().ok(),
+    // Shared with another check at the same moment, which is no owner.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => fs::read_to_string(&path).ok()?.trim().parse().ok(),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
     }
 }
 
@@ -127,5 +128,23 @@ fn signal(pid: u32, signal: Signal) {
 fn signal_group(leader: u32, signal: Signal) {
     if let Some(leader) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
         let _ended = kill_process_group(leader, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_another_check_holds_has_no_owner() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join(LOCK), "4711").expect("it is ours");
+        let open = || File::open(folder.path().join(LOCK)).expect("it was written");
+        let (check, owner) = (open(), open());
+        check.lock_shared().expect("no one else has it");
+        assert_eq!(running_pid(folder.path()), None);
+        drop(check);
+        owner.lock().expect("no one else has it");
+        assert_eq!(running_pid(folder.path()), Some(4711));
     }
 }
