@@ -23,7 +23,8 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Strict,
-    Accepted,
+    /// With this status, or the receiver's own.
+    Accepted(Option<StatusCode>),
     Status(StatusCode),
     Fixture(Fixture),
     Reset,
@@ -42,12 +43,17 @@ impl Answer {
 
     /// Accepts even a request that no push service would: 201 with `Location` and `TTL`, of a receiver of webhooks 200.
     pub fn created() -> Self {
-        Self::new(Reply::Accepted)
+        Self::new(Reply::Accepted(None))
+    }
+
+    /// The same with this status.
+    pub fn accepted(status: u16) -> Self {
+        Self::new(Reply::Accepted(Some(status_code(status))))
     }
 
     /// This status without a body, even to a request that is right.
     pub fn status(status: u16) -> Self {
-        Self::new(Reply::Status(StatusCode::from_u16(status).expect("a status is 100 to 999")))
+        Self::new(Reply::Status(status_code(status)))
     }
 
     /// A row of the table, even to a request that is right.
@@ -99,6 +105,10 @@ impl Answer {
         parts.headers.extend(self.headers);
         Some(Response::from_parts(parts, Full::new(self.body.unwrap_or(body))))
     }
+}
+
+fn status_code(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).expect("a status is 100 to 999")
 }
 
 /// The answers of each path.

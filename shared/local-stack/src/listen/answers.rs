@@ -26,7 +26,7 @@ impl Answers {
 
     fn of(&self, status: u16) -> Answer {
         // An acceptance has more than a status.
-        let answer = if matches!(status, 200..=201) { Answer::created() } else { Answer::status(status) };
+        let answer = if status < 300 { Answer::accepted(status) } else { Answer::status(status) };
         let answer = match self.retry_after {
             Some(seconds) if status >= 400 => answer.with_header("retry-after", &seconds.to_string()),
             Some(_) | None => answer,

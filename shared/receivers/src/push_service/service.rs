@@ -208,7 +208,7 @@ impl Service {
     fn outcome(&self, answer: &Answer, findings: &Findings, message: &str) -> Answering {
         let refusal = match &answer.reply {
             Reply::Strict => findings.refusal().map(Fixture::response),
-            Reply::Accepted => None,
+            Reply::Accepted(_) => None,
             Reply::Status(status) => Some(empty(*status)),
             Reply::Fixture(fixture) => Some(fixture.response()),
             Reply::Reset => {
@@ -216,7 +216,10 @@ impl Service {
             }
         };
         let accepted = refusal.is_none();
-        let response = refusal.unwrap_or_else(|| self.created(findings, message));
+        let mut response = refusal.unwrap_or_else(|| self.created(findings, message));
+        if let Reply::Accepted(Some(status)) = answer.reply {
+            *response.status_mut() = status;
+        }
         let status = response.status().as_u16();
         let after = answer.delay;
         let answered =

@@ -124,6 +124,16 @@ async fn a_script_is_used_up_in_order_and_then_the_checks_answer() {
 }
 
 #[tokio::test]
+async fn an_acceptance_has_its_status_a_location_and_a_ttl() {
+    let setting = Setting::new();
+    setting.service.script(&setting.browser.endpoint, [Answer::accepted(200)]);
+    let answer = setting.send("hello").await;
+    assert_eq!((answer.status().as_u16(), &answer.headers()["ttl"]), (200, &"60".parse().expect("a value")));
+    assert!(answer.headers().contains_key("location"));
+    assert_eq!(setting.service.received_by_all()[0].answered, Answered::Status(200));
+}
+
+#[tokio::test]
 async fn a_usual_answer_stays_and_an_unsubscription_is_410() {
     let setting = Setting::new();
     setting.service.always(&setting.browser.endpoint, Answer::status(500));

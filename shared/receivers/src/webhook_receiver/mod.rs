@@ -253,8 +253,8 @@ impl Book {
         let outage = lock(&self.outage).clone();
         let answer = outage.unwrap_or_else(|| self.scripts.next(path));
         let outcome = match &answer.reply {
-            Reply::Strict | Reply::Accepted => Some(empty(StatusCode::OK)),
-            Reply::Status(status) => Some(empty(*status)),
+            Reply::Strict | Reply::Accepted(None) => Some(empty(StatusCode::OK)),
+            Reply::Accepted(Some(status)) | Reply::Status(status) => Some(empty(*status)),
             Reply::Fixture(fixture) => Some(fixture.response()),
             Reply::Reset => None,
         };

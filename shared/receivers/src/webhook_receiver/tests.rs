@@ -64,10 +64,11 @@ async fn each_path_has_a_script_that_is_used_up_in_order_and_then_its_usual_answ
     let mut answers = Answer::status(500).times(2);
     answers.push(Answer::status(503).with_header("retry-after", "5").with_body("later"));
     receiver.script("/a", answers);
-    receiver.script("/b", [Answer::status(410)]);
+    receiver.script("/b", [Answer::accepted(201), Answer::status(410)]);
     receiver.always("/b", Answer::status(404));
 
     assert_eq!(post(&client, receiver.url("/a")).await, 500);
+    assert_eq!(post(&client, receiver.url("/b")).await, 201);
     assert_eq!(post(&client, receiver.url("/b")).await, 410);
     assert_eq!(post(&client, receiver.url("/a?again")).await, 500);
     let third = client.post(receiver.url("/a")).send().await.expect("an answer");
@@ -79,8 +80,8 @@ async fn each_path_has_a_script_that_is_used_up_in_order_and_then_its_usual_answ
     }
     let answered = |path: &str| -> Vec<_> { receiver.requests(path).iter().map(|it| it.answered).collect() };
     assert_eq!(answered("/a"), [500, 500, 503, 200].map(Some));
-    assert_eq!(answered("/b"), [410, 404, 404].map(Some));
-    assert_eq!(receiver.all_requests().len(), 7);
+    assert_eq!(answered("/b"), [201, 410, 404, 404].map(Some));
+    assert_eq!(receiver.all_requests().len(), 8);
     assert_eq!(receiver.connections(), 1);
 }
 
