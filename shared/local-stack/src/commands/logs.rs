@@ -132,17 +132,26 @@ async fn groups(
     known: &Known,
     wanted: Option<FunctionName>,
 ) -> Result<Vec<(&'static str, String)>, Failure> {
-    let listed = logs.describe_log_groups().send().await.map_err(call("DescribeLogGroups"))?;
-    let names: Vec<&str> = listed.log_groups().iter().filter_map(|group| group.log_group_name()).collect();
+    let listed = logs.describe_log_groups().into_paginator().items().send();
+    let listed = listed.collect::<Result<Vec<_>, _>>().await.map_err(call("DescribeLogGroups"))?;
+    let names: Vec<&str> = listed.iter().filter_map(|group| group.log_group_name()).collect();
     let wanted =
         FunctionName::value_variants().iter().filter(|it| wanted.is_none_or(|wanted| wanted == **it));
-    let group = |function: &FunctionName| {
-        let label = function.label();
-        let of_template = format!("{}{}Logs", label[..1].to_uppercase(), &label[1..]);
-        let of_stack = |name: &&&str| name.contains(&known.name) && name.contains(&of_template);
-        names.iter().find(of_stack).map(|name| (label, (*name).to_owned()))
-    };
+    let group = |it: &FunctionName| Some((it.label(), group(&known.name, *it, &names)?.to_owned()));
     Ok(wanted.filter_map(group).collect())
+}
+
+/// The log group of a stack's function: CloudFormation makes its name of the stack's, the template's and an ending. The embedded emulator
+/// makes a path of them.
+fn group<'a>(stack: &str, function: FunctionName, names: &[&'a str]) -> Option<&'a str> {
+    let label = function.label();
+    let of_template = format!("{}{}Logs", label[..1].to_uppercase(), &label[1..]);
+    let is_group = |name: &str| {
+        let name = name.strip_prefix("/aws/cloudformation/").unwrap_or(name);
+        let rest = name.strip_prefix(stack).and_then(|rest| rest.strip_prefix(['-', '/']));
+        rest.is_some_and(|rest| rest.starts_with(&of_template))
+    };
+    names.iter().find(|name| is_group(name)).copied()
 }
 
 async fn read(
@@ -173,6 +182,22 @@ fn since(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_group_of_another_stack_is_not_read() {
+        let names = [
+            "my-shop-DispatchLogs-a",
+            "shop-2-DispatchLogs-b",
+            "shop-CleanupLogs-c",
+            "shop-DispatchLogs-d",
+            "/aws/cloudformation/my-shop/IngestLogs",
+            "/aws/cloudformation/shop/IngestLogs",
+        ];
+        let of = |function| group("shop", function, &names);
+        assert_eq!(of(FunctionName::Dispatch), Some("shop-DispatchLogs-d"));
+        assert_eq!(of(FunctionName::Cleanup), Some("shop-CleanupLogs-c"));
+        assert_eq!(of(FunctionName::Ingest), Some("/aws/cloudformation/shop/IngestLogs"));
+    }
 
     #[test]
     fn a_line_has_its_time_and_its_function() {
