@@ -116,6 +116,10 @@ fn up(other: &OtherEmulator, bootstraps: &Path, state: &Path) -> Command {
     command
 }
 
+fn pid(of: &Value) -> Option<Pid> {
+    of["pid"].as_u64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+}
+
 #[tokio::test]
 async fn what_a_killed_emulator_left_at_parts_is_removed() {
     let other = OtherEmulator::start().await;
@@ -126,7 +130,6 @@ async fn what_a_killed_emulator_left_at_parts_is_removed() {
     assert!(taken.contains("exists at http://") && taken.contains("give this one another name"), "{taken}");
     assert_eq!(other.names().await.len(), 14, "the stack that has the name keeps what it has");
 
-    let pid = |of: &Value| of["pid"].as_u64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     kill_process(pid(&stack).expect("an emulator"), Signal::KILL).expect("it runs");
     let shown = run(&mut unregistered("local status", folder.path()), "");
     assert!(shown.stderr.contains("the emulator of shop has ended"), "{shown:?}");
@@ -152,12 +155,16 @@ fn roads_need_a_receiver_on_this_machine(state: &Path) {
 async fn a_part_that_forgot_or_ended_is_reported_and_the_stack_taken_down() {
     let other = OtherEmulator::start().await;
     let (bootstraps, folder) = (placeholders(), State(private()));
-    run(&mut up(&other, bootstraps.path(), folder.path()), "").succeeds();
+    let stack = parsed(&run(&mut up(&other, bootstraps.path(), folder.path()), "").succeeds());
     let status = || run(&mut unregistered("local status", folder.path()), "").succeeds();
     assert!(status().contains("SQS at http://") && !status().contains("and up again"), "{}", status());
     roads_need_a_receiver_on_this_machine(folder.path());
     other.forget_queues().await;
     assert!(status().contains("a part was restarted"), "{}", status());
+    kill_process(pid(&stack["function_host"]).expect("a host"), Signal::KILL).expect("it runs");
+    let shown = run(&mut unregistered("local status --json", folder.path()), "").json();
+    assert!(shown["findings"].to_string().contains("the process that hosts the functions"), "{shown}");
+    assert!(status().contains("the process that hosts the functions has ended"), "{}", status());
     drop(other);
     assert!(status().contains("nothing listens there"), "{}", status());
     let down = run(&mut unregistered("local down --name shop", folder.path()), "").refused_with(1);

@@ -44,6 +44,10 @@ pub enum Local {
     HostFunctions(HostFunctions),
 }
 
+/// A finding about a stack whose functions run on this machine.
+const FUNCTIONS_ENDED: &str =
+    "the process that hosts the functions has ended: take the stack down, and up again";
+
 /// Starts a stack and leaves it running
 ///
 /// With --emulator localstack the template is deployed to a LocalStack that runs. By default its functions are left out and run on this
@@ -140,7 +144,7 @@ struct Shown<'a> {
     name: &'a str,
     #[serde(flatten)]
     stack: &'a Description,
-    /// What is wrong with servers that are not the stack's own.
+    /// What is wrong with it, each with its remedy.
     findings: &'a [String],
 }
 
@@ -202,7 +206,7 @@ impl Up {
         if self.json {
             return Ok(print(&serde_json::to_string(&Shown { name, stack: &stack, findings: &[] })?)?);
         }
-        show(name, &stack, true, &[])?;
+        show(name, &stack, &[])?;
         if !self.listen {
             next_steps(&self.which, self.what.tenant()).iter().for_each(|line| say(line));
         }
@@ -226,13 +230,15 @@ impl Status {
     async fn run(self) -> Result<(), Failure> {
         let running = local::known(self.state_dir.as_deref())?;
         for stack in &running {
-            let findings = local::findings(stack).await?;
+            let mut findings = local::findings(stack).await?;
+            if !local::are_functions_hosted(stack, self.state_dir.as_deref())? {
+                findings.push(FUNCTIONS_ENDED.to_owned());
+            }
             if self.json {
                 let shown = Shown { name: &stack.name, stack: &stack.stack, findings: &findings };
                 print(&serde_json::to_string(&shown)?)?;
             } else {
-                let are_hosted = local::are_functions_hosted(stack, self.state_dir.as_deref())?;
-                show(&stack.name, &stack.stack, are_hosted, &findings)?;
+                show(&stack.name, &stack.stack, &findings)?;
             }
         }
         let abandoned = local::abandoned(self.state_dir.as_deref())?;
@@ -315,20 +321,15 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `are_hosted`: whether the process that hosts its functions runs, if one should. `findings`: what is wrong with LocalStack or its parts.
-fn show(name: &str, stack: &Description, are_hosted: bool, findings: &[String]) -> Result<(), Failure> {
+fn show(name: &str, stack: &Description, findings: &[String]) -> Result<(), Failure> {
     let process = stack.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
-    let is_whole = findings.is_empty() && (are_hosted || stack.function_host.is_none());
-    let (state, tone) = if is_whole { ("up", Tone::Well) } else { ("not whole", Tone::Alarm) };
+    let (state, tone) = if findings.is_empty() { ("up", Tone::Well) } else { ("not whole", Tone::Alarm) };
     let place = format!(" at {} in {}{process}", stack.endpoint, stack.region);
     print_line(&Line::from(format!("{name} is ")).then(state, Some(tone)).then(&place, None))?;
     for finding in findings {
         print(&format!("  {finding}"))?;
     }
     let functions = match (&stack.function_host, stack.pid) {
-        (Some(_), _) if !are_hosted => {
-            Some("their process has ended: take the stack down, and up again".to_owned())
-        }
         (Some(host), None) => Some(format!(
             "on this machine, process {}, because LocalStack runs functions in Docker only",
             host.pid
