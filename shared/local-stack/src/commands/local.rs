@@ -150,7 +150,7 @@ struct Shown<'a> {
 
 /// Prints the environment in which AWS SDKs and tools call a stack
 ///
-/// As commands of a POSIX shell: endpoint, region, the key that the stack's emulator accepts, the queues of producers and consumers
+/// As commands of a POSIX shell: endpoint, that of Lambda's API if functions run on this machine, region, the key that the stack's emulator accepts, the queues of producers and consumers
 /// (INGEST_QUEUE_URL, BULK_QUEUE_URL, EVENTS_QUEUE_URL), and the HTTP API (REDIAL_API_URL). The key is new for each stack. A caller with it can run code as the user who started the stack.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -276,10 +276,11 @@ fn of_input(error: LocalError) -> Failure {
     error.into()
 }
 
-/// What would win over the key in some SDK or other is unset.
+/// What would win over the key or the endpoint in some SDK or other is unset.
 fn environment(Known { stack, key, .. }: &Known) -> String {
     let set = [
         ("AWS_ENDPOINT_URL", Some(&*stack.endpoint)),
+        ("AWS_ENDPOINT_URL_LAMBDA", stack.function_host.as_ref().map(|host| &*host.lambda_endpoint)),
         ("AWS_REGION", Some(&*stack.region)),
         ("AWS_DEFAULT_REGION", Some(&*stack.region)),
         ("AWS_ACCESS_KEY_ID", Some(key.id())),
@@ -290,7 +291,8 @@ fn environment(Known { stack, key, .. }: &Known) -> String {
         ("REDIAL_API_URL", stack.api_url.as_deref()),
     ];
     let set = set.iter().filter_map(|(name, value)| Some(format!("export {name}={}", quoted((*value)?))));
-    ["unset AWS_PROFILE AWS_SESSION_TOKEN".to_owned()].into_iter().chain(set).collect::<Vec<_>>().join("\n")
+    let unset = "unset AWS_PROFILE AWS_SESSION_TOKEN AWS_ENDPOINT_URL_LAMBDA".to_owned();
+    [unset].into_iter().chain(set).collect::<Vec<_>>().join("\n")
 }
 
 /// What to do with a stack that came up, as commands that find it.
@@ -373,6 +375,7 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::local::StackKey;
 
     #[test]
     fn the_next_steps_find_the_stack_that_came_up() {
@@ -391,6 +394,28 @@ mod tests {
             "  redial send --tenant t1 --to s1 --payload hello --local shop --state-dir /state"
         );
         assert!(other.iter().all(|line| line.chars().count() <= 80 || line.contains("/state")), "{other:?}");
+    }
+
+    #[test]
+    fn calls_of_lambda_reach_the_functions_wherever_they_run() {
+        let of = |names: &[&str]| serde_json::Value::from_iter(names.iter().map(|name| (*name, "")));
+        let mut stack = serde_json::json!({
+            "endpoint": "http://localhost:4566", "region": "us-east-1", "state_machine": "", "api_url": null,
+            "queues": of(&["ingest", "bulk", "retry", "retry_bulk", "dead_letter", "quarantine"]),
+            "tables": of(&["deliveries", "subscriptions", "audiences", "parked", "dead_letters", "control"]),
+            "functions": of(&["dispatch", "cleanup", "ingest"]), "webhook_key_secret": "", "pid": null, "vapid_public_key": "",
+        });
+        let environment = |stack: &serde_json::Value| {
+            let stack = serde_json::from_value(stack.clone()).expect("a description");
+            environment(&Known { name: "shop".to_owned(), stack, key: StackKey::of_localstack() })
+        };
+        let set = environment(&stack);
+        assert!(set.starts_with("unset AWS_PROFILE AWS_SESSION_TOKEN AWS_ENDPOINT_URL_LAMBDA\n"), "{set}");
+        assert_eq!(set.matches("LAMBDA").count(), 1, "{set}");
+        stack["function_host"] =
+            serde_json::json!({"pid": 1, "lambda_endpoint": "http://127.0.0.1:9/secret"});
+        let set = environment(&stack);
+        assert!(set.contains("\nexport AWS_ENDPOINT_URL_LAMBDA='http://127.0.0.1:9/secret'\n"), "{set}");
     }
 
     #[test]
