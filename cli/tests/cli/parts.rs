@@ -63,6 +63,8 @@ async fn a_stack_on_parts_delivers_and_leaves_nothing_there() {
     let stack = TestStack::up_with(|options| {
         on(options, Some(endpoint), Some(endpoint), Some(endpoint));
         options.events = true;
+        // Its root lies in the stack's folder, where functions read it from their first start.
+        options.own_receiver = true;
     })
     .await;
     delivers(&stack).await;
@@ -85,6 +87,8 @@ async fn a_stack_on_parts_delivers_and_leaves_nothing_there() {
 
     let doctor = stack.redial("doctor");
     assert!(doctor.stderr.contains("has no faults"), "{}{}", doctor.stdout, doctor.stderr);
+
+    assert!(!stack.stack().log().contains("EGRESS_CA_FILE"), "{}", stack.stack().log());
 
     Resources::copy(&stack, "of-a-caller").await;
     assert_eq!(other.names().await.len(), names.len() + 13, "what a caller makes is made there");

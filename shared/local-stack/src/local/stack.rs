@@ -21,7 +21,7 @@ use super::{
     in_container, localstack, made_at_parts,
     own_receiver::OwnReceiver,
     package::Template,
-    parameters, part_probe, registry,
+    parameters, part_probe, private_folder, registry,
     source::Source,
     vapid_key::VapidKey,
 };
@@ -110,6 +110,13 @@ impl Stack {
             bootstraps::bundles(&binaries, &in_container::files(&options)?)?
         };
 
+        if let Some(receiver) = receiver {
+            // Before the functions start, which read their roots then.
+            if !folder.exists() {
+                private_folder::create(&folder)?;
+            }
+            receiver.write(&folder, options.egress_ca.as_deref())?;
+        }
         if let Some(warning) = in_container::warning(&options) {
             progress.say(&warning);
         }
@@ -190,10 +197,6 @@ impl Stack {
             }
         };
         outputs.retain(|name, _| !hosting::is_answer(name));
-        if let Some(receiver) = receiver {
-            // Before the first message: a function reads its roots when it starts.
-            receiver.write(&folder, options.egress_ca.as_deref())?;
-        }
         Ok(Self { name: options.name, folder, key, description, outputs, host, emulator })
     }
 

@@ -48,7 +48,7 @@ pub(in super::super) struct HostProcess {
 }
 
 impl HostProcess {
-    /// Starts the process in `folder`, which is created, with copies of the binaries, and waits until it is ready. `program` is a
+    /// Starts the process in `folder`, which is created if need be, with copies of the binaries, and waits until it is ready. `program` is a
     /// `redial` that has the subcommand.
     pub(in super::super) async fn start(
         program: &Path,
@@ -58,7 +58,9 @@ impl HostProcess {
         functions: Vec<HostedFunction>,
         binaries: &[(&'static str, PathBuf)],
     ) -> Result<Self, LocalError> {
-        private_folder::create(folder)?;
+        if !folder.exists() {
+            private_folder::create(folder)?;
+        }
         for function in &functions {
             copy(function, binaries, folder)?;
         }
