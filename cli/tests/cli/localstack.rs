@@ -76,6 +76,29 @@ async fn a_stack_says_where_its_functions_run_and_leaves_nothing_in_localstack()
     assert_eq!(left(&endpoint, &name).await, [""; 0]);
 }
 
+#[tokio::test]
+async fn a_stack_whose_deployment_was_interrupted_is_taken_down() {
+    let Some(endpoint) = localstack() else {
+        println!("{NOT_RUN}");
+        return;
+    };
+    let (bootstraps, folder) = (placeholders(), tempfile::tempdir().expect("a temporary folder"));
+    let name = format!("cut-{}", std::process::id());
+    let up = || up(&name, &endpoint, bootstraps.path(), folder.path(), "");
+    let (mut coming_up, _stderr) = run_until(&mut up(), "deploying the template");
+    let sdk = sdk_config(&endpoint, &StackKey::of_localstack());
+    let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
+    let is_there = async || cloudformation.describe_stacks().stack_name(&name).send().await.ok();
+    eventually(is_there).await.expect("its creation has begun");
+    coming_up.kill().expect("it runs");
+    coming_up.wait().expect("it was killed");
+    let said = run(&mut up(), "").refused_with(1);
+    assert!(said.contains("take it down first"), "{said}");
+    run(&mut unregistered(format!("local down --name {name}"), folder.path()), "").succeeds();
+    assert_eq!(left(&endpoint, &name).await, [""; 0]);
+    assert!(!folder.path().join("state").join(&name).exists());
+}
+
 /// The programs are for Linux, as far as their first bytes tell, and nothing is there to run them in.
 #[tokio::test]
 async fn functions_in_lambda_without_docker_are_refused_with_the_reason_and_leave_nothing() {

@@ -90,6 +90,11 @@ impl Deployment<'_> {
     }
 }
 
+/// Waits for the end of a creation, if one is under way: what it makes after a deletion would stay.
+pub(super) async fn until_created(cloudformation: &Client, name: &str) {
+    let _outcome = tokio::time::timeout(DEPLOY_LIMIT, outputs_when_complete(cloudformation, name)).await;
+}
+
 pub(super) async fn delete(cloudformation: &Client, name: &str) -> Result<(), LocalError> {
     cloudformation.delete_stack().stack_name(name).send().await.map_err(call("DeleteStack"))?;
     let mut failures = 0;

@@ -69,7 +69,7 @@ pub(super) async fn has_queue(sdk: &SdkConfig, url: &str) -> Result<bool, LocalE
 }
 
 /// Of the protocols that SQS has, each has a name for it.
-fn is_absent_queue(code: Option<&str>) -> bool {
+pub(super) fn is_absent_queue(code: Option<&str>) -> bool {
     code.is_some_and(|code| code.contains("NonExistentQueue") || code == "QueueDoesNotExist")
 }
 

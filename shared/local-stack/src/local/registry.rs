@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use aws_config::SdkConfig;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -15,13 +16,16 @@ use super::{
     clients::{http_client, sdk_config},
     deploy,
     emulator_process::log_path,
-    guarded_process, hosting,
+    events, guarded_process, hosting,
     localstack::{self, Listener},
     made_at_parts::{self, Removed},
     own_receiver::OwnReceiver,
     part_probe, private_folder,
     source::Source,
 };
+
+/// A file with the endpoint of the LocalStack that a stack is being deployed to, which keeps what is made there if this is interrupted.
+const COMING_UP: &str = "coming-up";
 
 #[derive(Clone, Debug)]
 pub struct Known {
@@ -183,14 +187,16 @@ fn not_up(name: &str, state: Option<&Path>) -> LocalError {
 pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalError> {
     let folder = stack_folder(state, &Source::find(None)?, name)?;
     let is_running = guarded_process::running_pid(&folder).is_some();
-    let (known, up) = match read(&folder)? {
-        Some(read) => read,
+    let Some((known, up)) = read(&folder)? else {
         // Still coming up, or it never got to the end of that.
-        None if is_running => {
+        if let Some(endpoint) = coming_up(&folder) {
+            return take_down_from_localstack(&folder, name, &endpoint, &StackKey::of_localstack()).await;
+        }
+        if is_running {
             end_processes(&folder).await;
             return remove(&folder);
         }
-        None => return Err(not_up(name, state)),
+        return Err(not_up(name, state));
     };
     if known.stack.pid.is_some() {
         guarded_process::end_running(&hosting::folder_beside(&folder)).await;
@@ -200,34 +206,69 @@ pub async fn take_down(name: &str, state: Option<&Path>) -> Result<(), LocalErro
             remove(&folder)?;
             return Err(LocalError::PartsEnded { name: name.to_owned(), left });
         }
+        remove(&folder)?;
     } else {
-        guarded_process::end_running(&folder).await;
-        let endpoint = &known.stack.endpoint;
-        if let Listener::Nothing(_) = localstack::listener(&http_client()?, endpoint).await {
-            // What was in it ended with it, unless it keeps its state.
-            remove(&folder)?;
-            return Err(LocalError::LocalStackEnded { name: name.to_owned(), endpoint: endpoint.clone() });
-        }
-        let sdk = sdk_config(endpoint, &known.key);
-        let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
-        let retained = localstack::retained(&cloudformation, name).await?;
-        deploy::delete(&cloudformation, name).await?;
-        localstack::remove(&sdk, known.stack.queues.events.as_deref(), retained).await?;
+        take_down_from_localstack(&folder, name, &known.stack.endpoint, &known.key).await?;
     }
-    remove(&folder)?;
     // Of a stack that was killed, what it had at its parts was up.
     if up || known.stack.parts.is_some() { Ok(()) } else { Err(not_up(name, state)) }
 }
 
+async fn take_down_from_localstack(
+    folder: &Path,
+    name: &str,
+    endpoint: &str,
+    key: &StackKey,
+) -> Result<(), LocalError> {
+    guarded_process::end_running(folder).await;
+    if let Listener::Nothing(_) = localstack::listener(&http_client()?, endpoint).await {
+        // What was in it ended with it, unless it keeps its state.
+        remove(folder)?;
+        return Err(LocalError::LocalStackEnded { name: name.to_owned(), endpoint: endpoint.to_owned() });
+    }
+    let sdk = sdk_config(endpoint, key);
+    deploy::until_created(&aws_sdk_cloudformation::Client::new(&sdk), name).await;
+    remove_from_localstack(&sdk, name).await?;
+    remove(folder)
+}
+
+/// Removes what a stack has in a LocalStack, also one that failed or is not whole.
+pub(super) async fn remove_from_localstack(sdk: &SdkConfig, name: &str) -> Result<(), LocalError> {
+    let cloudformation = aws_sdk_cloudformation::Client::new(sdk);
+    let retained = localstack::retained(&cloudformation, name).await?;
+    deploy::delete(&cloudformation, name).await?;
+    localstack::remove(sdk, events::find(sdk, name).await?.as_deref(), retained).await
+}
+
 /// Whether a LocalStack is noted to have a stack that it does not have: it was restarted since.
 pub(super) async fn is_forgotten(folder: &Path) -> Result<bool, LocalError> {
-    let Some((Known { name, stack, key }, true)) = read(folder)? else { return Ok(false) };
-    let sdk = sdk_config(&stack.endpoint, &key);
-    Ok(stack.pid.is_none() && !localstack::has(&aws_sdk_cloudformation::Client::new(&sdk), &name).await?)
+    let (endpoint, key) = match read(folder)? {
+        Some((Known { stack, key, .. }, true)) if stack.pid.is_none() => (stack.endpoint, key),
+        Some(_) => return Ok(false),
+        None => match coming_up(folder) {
+            Some(endpoint) => (endpoint, StackKey::of_localstack()),
+            None => return Ok(false),
+        },
+    };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let sdk = sdk_config(&endpoint, &key);
+    Ok(!localstack::has(&aws_sdk_cloudformation::Client::new(&sdk), &name).await?)
 }
 
 pub(super) fn is_up(folder: &Path) -> Result<bool, LocalError> {
-    Ok(guarded_process::running_pid(folder).is_some() || read(folder)?.is_some_and(|(_, up)| up))
+    let is_up = read(folder)?.map_or_else(|| coming_up(folder).is_some(), |(_, up)| up);
+    Ok(is_up || guarded_process::running_pid(folder).is_some())
+}
+
+/// Notes in a folder, which is created, that a stack is about to be deployed to the LocalStack at this endpoint.
+pub(super) fn note_coming_up(folder: &Path, endpoint: &str) -> Result<(), LocalError> {
+    private_folder::create(folder)?;
+    private_folder::write(&folder.join(COMING_UP), endpoint)
+}
+
+/// The LocalStack that a stack was about to be deployed to.
+fn coming_up(folder: &Path) -> Option<String> {
+    fs::read_to_string(folder.join(COMING_UP)).ok()
 }
 
 /// Notes a stack, in a folder of its own, for those who look for it by name.
@@ -237,7 +278,9 @@ pub fn note(folder: &Path, known: &Known) -> Result<(), LocalError> {
     }
     let Known { name, stack, key } = known.clone();
     let text = serde_json::to_string(&Noted { name, stack, key }).expect("names and addresses are JSON");
-    private_folder::write(&folder.join("stack.json"), &text)
+    private_folder::write(&folder.join("stack.json"), &text)?;
+    let _absent = fs::remove_file(folder.join(COMING_UP));
+    Ok(())
 }
 
 /// What is noted in a folder, and whether it is up. Of a LocalStack's only its own user knows.
@@ -267,6 +310,23 @@ mod tests {
     use std::{sync::Barrier, thread};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_stack_whose_deployment_was_interrupted_is_taken_down() {
+        let state = tempfile::tempdir().expect("a temporary folder");
+        let folder = state.path().join("shop");
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let endpoint = format!("http://{}", free.local_addr().expect("it is bound"));
+        drop(free);
+        note_coming_up(&folder, &endpoint).expect("it is ours");
+        assert!(is_up(&folder).expect("it is ours"), "its name is taken");
+        let down = take_down("shop", Some(state.path())).await.expect_err("nothing listens there");
+        assert!(
+            matches!(&down, LocalError::LocalStackEnded { endpoint: at, .. } if *at == endpoint),
+            "{down}"
+        );
+        assert!(!folder.exists());
+    }
 
     #[test]
     fn a_folder_is_removed_by_two_at_once() {

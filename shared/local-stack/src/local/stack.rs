@@ -21,7 +21,7 @@ use super::{
     in_container, localstack, made_at_parts,
     own_receiver::OwnReceiver,
     package::Template,
-    parameters, part_probe, private_folder, registry,
+    parameters, part_probe, registry,
     source::Source,
     vapid_key::VapidKey,
 };
@@ -110,18 +110,23 @@ impl Stack {
             bootstraps::bundles(&binaries, &in_container::files(&options)?)?
         };
 
+        let sdk = sdk_config(&endpoint, &key);
+        let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
+        let is_kept = emulator.is_none();
+        if is_kept {
+            if localstack::has(&cloudformation, &options.name).await? {
+                return Err(LocalError::AlreadyUp(options.name));
+            }
+            registry::note_coming_up(&folder, &endpoint)?;
+        }
         if let Some(receiver) = receiver {
             // Before the functions start, which read their roots then.
-            if !folder.exists() {
-                private_folder::create(&folder)?;
-            }
             receiver.write(&folder, options.egress_ca.as_deref())?;
         }
         if let Some(warning) = in_container::warning(&options) {
             progress.say(&warning);
         }
         progress.say("deploying the template");
-        let sdk = sdk_config(&endpoint, &key);
         let events = if options.events { Some(events::create(&sdk, &options.name).await?) } else { None };
         let deployment = Deployment {
             name: &options.name,
@@ -131,12 +136,11 @@ impl Stack {
             key: &key,
             parameters: &parameters,
         };
-        let cloudformation = aws_sdk_cloudformation::Client::new(&sdk);
-        let is_kept = emulator.is_none();
         let ruin = async || {
             // The embedded emulator ends here, with all that is in it; a LocalStack and parts would keep the ruin.
             let removed = if is_kept {
-                remove_from_localstack(&sdk, &options.name, events.as_deref()).await
+                let removed = registry::remove_from_localstack(&sdk, &options.name).await;
+                removed.and_then(|()| registry::remove(&folder))
             } else {
                 made_at_parts::remove(&folder).await.map(|_| ())
             };
@@ -262,18 +266,10 @@ impl Drop for Stack {
 pub(crate) async fn remove_leftovers(emulator: &Emulator, name: &str) -> Result<(), LocalError> {
     let Emulator::LocalStack { endpoint, .. } = emulator else { return Ok(()) };
     let sdk = sdk_config(endpoint.trim_end_matches('/'), &StackKey::of_localstack());
-    if !localstack::has(&aws_sdk_cloudformation::Client::new(&sdk), name).await? {
-        return Ok(());
+    if localstack::has(&aws_sdk_cloudformation::Client::new(&sdk), name).await? {
+        registry::remove_from_localstack(&sdk, name).await?;
     }
-    remove_from_localstack(&sdk, name, None).await
-}
-
-/// Removes what a failed deployment made.
-async fn remove_from_localstack(sdk: &SdkConfig, name: &str, events: Option<&str>) -> Result<(), LocalError> {
-    let cloudformation = aws_sdk_cloudformation::Client::new(sdk);
-    let retained = localstack::retained(&cloudformation, name).await?;
-    deploy::delete(&cloudformation, name).await?;
-    localstack::remove(sdk, events, retained).await
+    registry::remove(&registry::stack_folder(None, &Source::find(None)?, name)?)
 }
 
 fn packaged(
