@@ -10,10 +10,8 @@ exit status is 77, and the reason is the last line of the output.
 """
 
 import hashlib
-import os
 import pathlib
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +21,7 @@ import time
 import urllib.error
 import urllib.request
 
+from beside import end_when_interrupted, run
 from run_folder import locked
 
 PACKAGE = "amplify-dynamodb-simulator@2.9.30"
@@ -109,14 +108,13 @@ def started(folder, temporary, log):
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    # So that what is started here ends with this.
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    end_when_interrupted()
     try:
         # Java leaves a library in its folder when it is killed.
         with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile("w+") as log:
             process, endpoint = started(installed(), temporary, log)
             try:
-                status = subprocess.call(sys.argv[1:], env={**os.environ, "REDIAL_DYNAMODB_ENDPOINT": endpoint})
+                status = run(sys.argv[1:], "REDIAL_DYNAMODB_ENDPOINT", endpoint)
             finally:
                 process.kill()
                 process.wait()

@@ -16,7 +16,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import urllib.request
 import zipfile
 
 import dynamodb_local
+from beside import end, end_when_interrupted, run
 from dynamodb_local import CANNOT, Unavailable
 from run_folder import locked, run_folder
 
@@ -35,7 +35,6 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "target/ci/localstack"
 SOURCES = {"airspeed-ext", "crontab", "jsonpath-rw"}
 SERVICES = "sqs,stepfunctions,dynamodb,secretsmanager,logs,cloudwatch,iam,sts,s3,cloudformation,lambda,events,apigateway"
 START_LIMIT = 120
-END_LIMIT = 15
 # LocalStack starts DynamoDB Local with a Java agent that raises one of its limits. This one does nothing; compiled for Java 17:
 # public class Agent { public static void premain(String a) {} public static void premain(String a, java.lang.instrument.Instrumentation i) {} }
 AGENT = """
@@ -124,20 +123,6 @@ def prepare(root, home, jars):
     (root / "tmp").mkdir()
 
 
-def end(process):
-    """Ends a process, which leads a group, with what it started."""
-    for number, limit in ((signal.SIGTERM, END_LIMIT), (signal.SIGKILL, None)):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(limit)
-        except subprocess.TimeoutExpired:
-            pass
-    process.wait()
-
-
 def listen_at(port):
     """Where LocalStack is to listen. It ignores an IPv4 address and listens on all of them, but not one that is written as IPv6."""
     try:
@@ -193,29 +178,10 @@ def until_ready(name, process, url, log, seconds):
     raise SystemExit(f"{name} did not start:\n{log.read()[-5000:]}")
 
 
-def run(command, endpoint):
-    """The command's exit status. It is asked to end if this script is, with what it started: it leads a process group."""
-    environment = {**os.environ, "REDIAL_LOCALSTACK_ENDPOINT": endpoint}
-    process = subprocess.Popen(command, env=environment, start_new_session=True)
-    try:
-        return process.wait()
-    finally:
-        if process.poll() is None:
-            end(process)
-
-
-def interrupted(number, _frame):
-    # Once: what ends LocalStack must not be interrupted.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + number)
-
-
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    signal.signal(signal.SIGINT, interrupted)
-    signal.signal(signal.SIGTERM, interrupted)
+    end_when_interrupted()
     try:
         home, python, jars = java_home(), installed(), dynamodb_local.installed()
     except Unavailable as reason:
@@ -228,7 +194,7 @@ def main():
         process = start(python, root, lock, port, log)
         try:
             until_ready("LocalStack", process, f"{endpoint}/_localstack/health", log, START_LIMIT)
-            status = run(sys.argv[1:], endpoint)
+            status = run(sys.argv[1:], "REDIAL_LOCALSTACK_ENDPOINT", endpoint)
         finally:
             end(process)
     sys.exit(status)

@@ -8,14 +8,13 @@ in memory, listens on a free port of 127.0.0.1, and ends with the command, whose
 exit status is 77, and the reason is the last line of the output.
 """
 
-import os
-import signal
 import subprocess
 import sys
 import tempfile
 
 import dynamodb_local
 import localstack
+from beside import end_when_interrupted, run
 from dynamodb_local import CANNOT, Unavailable
 
 START_LIMIT = 60
@@ -24,8 +23,7 @@ START_LIMIT = 60
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    # So that what is started here ends with this.
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    end_when_interrupted()
     try:
         python = localstack.installed()
     except Unavailable as reason:
@@ -38,7 +36,7 @@ def main():
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             localstack.until_ready("moto", process, f"{endpoint}/moto-api/data.json", log, START_LIMIT)
-            status = subprocess.call(sys.argv[1:], env={**os.environ, "REDIAL_MOTO_ENDPOINT": endpoint})
+            status = run(sys.argv[1:], "REDIAL_MOTO_ENDPOINT", endpoint)
         finally:
             process.kill()
             process.wait()
