@@ -4,8 +4,11 @@ use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
 };
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::prelude::*;
 
@@ -56,6 +59,25 @@ fn an_interrupted_demo_ends_its_stack() {
     assert_eq!(running.wait().expect("it ends").code(), Some(130), "{rest}");
     assert!(rest.contains("interrupted"), "{rest}");
     assert_eq!(stacks_of(pid), Vec::<PathBuf>::new());
+}
+
+/// In the place of cargo there is a program that notes its process id and waits.
+#[tokio::test]
+async fn a_command_that_is_ended_ends_the_build_it_started() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (cargo, noted) = (folder.path().join("cargo"), folder.path().join("pid"));
+    std::fs::write(&cargo, "#!/bin/sh\necho $$ > \"${0%/*}/pid\"\nsleep 600\n").expect("it is ours");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    for mut command in [redial("demo"), unregistered("local up", folder.path())] {
+        let (mut running, _stderr) = run_until(command.env("CARGO", &cargo), "building the functions");
+        let pid = eventually(async || std::fs::read_to_string(&noted).ok()?.trim().parse().ok()).await;
+        let pid = Pid::from_raw(pid.expect("the build starts")).expect("a pid");
+        kill_process(Pid::from_child(&running), Signal::TERM).expect("it runs");
+        assert_eq!(running.wait().expect("it ends").code(), Some(130));
+        let ended = eventually(async || rustix::process::test_kill_process(pid).is_err().then_some(())).await;
+        ended.expect("the build ends with the command");
+        std::fs::remove_file(&noted).expect("it was written");
+    }
 }
 
 /// What the page's server answers to a request that names this host: the head in lower case, and the body.

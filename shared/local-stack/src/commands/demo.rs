@@ -3,9 +3,11 @@
 use std::process;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::emulator::DeployTo;
+use super::{
+    emulator::DeployTo,
+    interruption::{INTERRUPTED, interruption},
+};
 use crate::{
     browser_demo,
     demo::{self, Report},
@@ -59,9 +61,6 @@ pub struct Demo {
     vapid_subject: Option<String>,
 }
 
-/// The exit status of a shell's command that ended by SIGINT.
-const INTERRUPTED: i32 = 130;
-
 impl Demo {
     pub async fn run(self) -> Result<(), Failure> {
         if self.browser {
@@ -96,7 +95,7 @@ impl Demo {
         let report = match done {
             Ok(done) => done?,
             Err(ended) => {
-                // A build may still run on a thread of its own, and is not worth waiting for.
+                // The thread of a build that was ended is not worth waiting for.
                 ended?;
                 say("interrupted; everything has been taken down");
                 process::exit(INTERRUPTED);
@@ -131,17 +130,5 @@ fn print_report(report: &Report, json: bool) -> Result<(), Failure> {
     say("  redial local listen");
     say("  redial send --tenant acme --to s1 --payload hello");
     say("README.md explains how to deploy to your own account.");
-    Ok(())
-}
-
-async fn interruption() -> Result<(), Failure> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
-    }
     Ok(())
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use redial_console::{duration, failure::Failure};
 use redial_core::identity::{SubscriptionId, Tenant};
 
-use super::which::Which;
+use super::{interruption::interruption, which::Which};
 use crate::{
     listen::{self, Answers, Listening},
     local,
@@ -96,7 +96,7 @@ pub(super) async fn of_stack(which: &Which, listening: Listening) -> Result<(), 
     let known = local::find(&which.name, state)?;
     tokio::select! {
         ended = listen::listen(&known, state, listening) => ended,
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        ended = interruption() => ended,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `redial local up | down | status | env`, and the others' list.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, process};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -17,11 +17,12 @@ use redial_core::identity::Tenant;
 
 use super::{
     emulator::DeployTo,
+    interruption::{INTERRUPTED, interruption},
     listen::{self, Listen, TENANT, What},
     logs::Logs,
     which::{DEFAULT_NAME, Which},
 };
-use crate::local::{self, Description, Known, LocalError, Options, Progress, Stack};
+use crate::local::{self, Description, Emulator, Known, LocalError, Options, Progress, Stack};
 
 /// Runs the whole stack on this machine, without an AWS account
 #[derive(Debug, Subcommand)]
@@ -201,8 +202,20 @@ impl Up {
             progress: Progress::to(say),
             ..Options::default()
         };
-        let stack = Stack::up(options).await.map_err(of_input)?.set_free()?;
         let name = &self.which.name;
+        let is_kept = matches!(options.emulator, Emulator::LocalStack { .. });
+        let stack = tokio::select! {
+            stack = Stack::up(options) => stack.map_err(of_input)?.set_free()?,
+            ended = interruption() => {
+                ended?;
+                say("interrupted");
+                if is_kept {
+                    say(&format!("redial local down --name {name} removes what is on LocalStack"));
+                }
+                // The thread of a build that was ended is not worth waiting for.
+                process::exit(INTERRUPTED);
+            }
+        };
         if self.json {
             return Ok(print(&serde_json::to_string(&Shown { name, stack: &stack, findings: &[] })?)?);
         }

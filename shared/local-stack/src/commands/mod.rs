@@ -2,6 +2,7 @@
 
 mod demo;
 mod emulator;
+mod interruption;
 mod listen;
 mod local;
 mod logs;

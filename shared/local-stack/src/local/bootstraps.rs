@@ -10,7 +10,7 @@ use std::{
 use serde::Deserialize;
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::{LocalError, Progress};
+use super::{LocalError, Progress, programs};
 
 /// Package, binary and folder of every function.
 pub(super) const FUNCTIONS: [&str; 3] = ["dispatch", "cleanup", "ingest"];
@@ -75,10 +75,12 @@ pub(super) fn build(
         status,
         output: String::new(),
     };
-    let done = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|error| {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let (cargo, _running) = programs::start(&mut command).map_err(|error| {
         let is_missing = error.kind() == ErrorKind::NotFound;
         if is_missing { LocalError::NoCargo } else { failed(error.to_string()) }
     })?;
+    let done = cargo.wait_with_output().map_err(|error| failed(error.to_string()))?;
     if !done.status.success() {
         return Err(failed(done.status.to_string()));
     }

@@ -125,7 +125,7 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 /// Signals a process group by its leader.
-fn signal_group(leader: u32, signal: Signal) {
+pub(super) fn signal_group(leader: u32, signal: Signal) {
     if let Some(leader) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
         let _ended = kill_process_group(leader, signal);
     }

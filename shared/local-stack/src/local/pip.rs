@@ -11,7 +11,7 @@ use std::{
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 
-use super::{LocalError, Progress, error::tail};
+use super::{LocalError, Progress, error::tail, programs};
 
 /// For how long nothing is said at most.
 const QUIET_FOR: Duration = Duration::from_secs(5);
@@ -30,7 +30,8 @@ fn run_saying(
     let failed =
         |status: String, output: String| LocalError::Program { what: what.to_owned(), status, output };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut pip = command.spawn().map_err(|error| failed(error.to_string(), String::new()))?;
+    let (mut pip, _running) =
+        programs::start(command).map_err(|error| failed(error.to_string(), String::new()))?;
     let (lines, received) = channel();
     let streams = (pip.stdout.take(), pip.stderr.take());
     pass_on(streams.0.expect("it is piped"), lines.clone());
