@@ -180,7 +180,7 @@ impl Status {
             (_, None) | (None, _) => {
                 let shown = summary::Shown { since, watch, json, all };
                 shown.since(System.now())?;
-                summary::run(&target, shown).await
+                summary::run(target, shown).await
             }
         }
     }

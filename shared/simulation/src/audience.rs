@@ -28,7 +28,7 @@ pub struct Part {
     pub page: u64,
     /// The same as its first worker recorded it, if those are more.
     pub recorded: u64,
-    /// When messages to so many had first been sent.
+    /// When as many recipients as its page has had first been sent a message.
     pub sent_at: Option<Timestamp>,
 }
 

@@ -223,15 +223,15 @@ pub(crate) fn counted_since(since: Option<&When>, now: Timestamp) -> Option<Time
 const SHORTEST_PERIOD: Duration = Duration::from_secs(60);
 
 /// Prints it once, or every `watch` seconds until the reader closes the pipe. While a stack does not answer, that is printed once.
-pub(super) async fn run(args: &TargetArgs, show: Shown) -> Result<(), Failure> {
+pub(super) async fn run(mut args: TargetArgs, show: Shown) -> Result<(), Failure> {
     let Shown { watch, json, all, .. } = show;
     let clears = watch.is_some() && !json && io::stdout().is_terminal();
-    let mut target = args.resolve().await?;
+    let mut target = args.resolve_and_pin().await?;
     let (mut is_first, mut was_lost, mut last) = (true, false, Vec::new());
     loop {
         let now = System.now();
         let since = show.since(now)?;
-        let (summary, found) = Summary::read_or_find(args, &target, since, all, now).await;
+        let (summary, found) = Summary::read_or_find(&args, &target, since, all, now).await;
         target = found.unwrap_or(target);
         if !(was_lost && summary.lost.is_some()) {
             let text = if json {
