@@ -72,7 +72,7 @@ async fn a_stack_on_parts_delivers_and_leaves_nothing_there() {
 
     let names = other.names().await;
     let of = |part: &str| names.iter().filter(|name| name.contains(part)).count();
-    assert_eq!((of("Queue"), of("-events"), of("Table"), of("StateMachine")), (6, 1, 6, 1), "{names:?}");
+    assert_eq!((of("Queue"), of("-events"), of("Table"), of("StateMachine")), (7, 1, 6, 1), "{names:?}");
     let dead_letters = stack.sqs.get_queue_attributes().queue_url(&stack.queues().ingest);
     let read = dead_letters.attribute_names("RedrivePolicy".into()).send().await.expect("SQS answers");
     let policy = format!("{:?}", read.attributes);
@@ -103,7 +103,7 @@ async fn queues_alone_may_be_kept_elsewhere() {
     let stack = TestStack::up_with(|options| on(options, Some(&other.endpoint), None, None)).await;
     delivers(&stack).await;
     let names = other.names().await;
-    assert!(names.len() == 6 && names.iter().all(|name| name.contains("Queue")), "{names:?}");
+    assert!(names.len() == 7 && names.iter().all(|name| name.contains("Queue")), "{names:?}");
     drop(stack);
     assert_eq!(other.names().await, [""; 0]);
 }
@@ -129,10 +129,10 @@ async fn what_a_killed_emulator_left_at_parts_is_removed() {
     let other = OtherEmulator::start().await;
     let (bootstraps, folder, elsewhere) = (placeholders(), State(private()), State(private()));
     let stack = parsed(&run(&mut up(&other, bootstraps.path(), folder.path()), "").succeeds());
-    assert_eq!(other.names().await.len(), 14);
+    assert_eq!(other.names().await.len(), 15);
     let taken = run(&mut up(&other, bootstraps.path(), elsewhere.path()), "").refused_with(1);
     assert!(taken.contains("exists at http://") && taken.contains("give this one another name"), "{taken}");
-    assert_eq!(other.names().await.len(), 14, "the stack that has the name keeps what it has");
+    assert_eq!(other.names().await.len(), 15, "the stack that has the name keeps what it has");
 
     kill_process(pid(&stack).expect("an emulator"), Signal::KILL).expect("it runs");
     let shown = run(&mut unregistered("local status", folder.path()), "");
