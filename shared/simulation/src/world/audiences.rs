@@ -358,7 +358,7 @@ impl Memo {
         let mut sent = walk.handed_on_between(shard, after, progress.after.as_ref());
         sent.sort();
         // A copy may have sent to one who joined since.
-        let sent_at = sent.into_iter().take(usize::try_from(page).unwrap_or(usize::MAX)).last();
+        let sent_at = sent.into_iter().take(usize::try_from(page).unwrap_or(usize::MAX)).next_back();
         let part =
             Part { progress: progress.clone(), moved_at: now, page, recorded: recorded.max(page), sent_at };
         self.judge_move(run, shard, before.as_ref(), &part);
