@@ -143,8 +143,13 @@ impl Memory {
             return self.make_scheduled(&**schedule, name, items, partition_key, make).await;
         }
         let n = items.len();
+        let mut items = items;
         let made = self
-            .effect(name, |state| items.iter().cloned().map(|item| make(state, item)).collect::<Vec<_>>())
+            .effect(name, |state| {
+                let is_repeated = state.made_twice == Some(name);
+                let items = if is_repeated { items.clone() } else { std::mem::take(&mut items) };
+                items.into_iter().map(|item| make(state, item)).collect::<Vec<_>>()
+            })
             .await;
         match made {
             Ok(made) => made.into_iter().map(Ok).collect(),
