@@ -52,25 +52,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "None => NotFound::Confirmed,",
     },
     Mutant {
-        name: "a 404 counts whenever cleanup gets it",
-        rule: "an endpoint that accepted something after a 404 is not removed for it",
-        file: REFERENCES,
-        find: "if now.since(seen) > NOT_FOUND_COUNTS_FOR {",
-        replace: "if false {",
-    },
-    Mutant {
         name: "a subscription that was decided on twice is not announced",
         rule: "who is kept in quarantine or removed is announced, though the call was made twice",
         file: "shared/engine/src/cleanup/sweep.rs",
         find: "Ok(self.decided_before(candidate).await?.unwrap_or(Decided::SubscribedAgain))",
         replace: "Ok(Decided::SubscribedAgain)",
-    },
-    Mutant {
-        name: "a receiver that was switched off twice is not announced",
-        rule: "a receiver that is switched off is announced, though the call was made twice",
-        file: REFERENCES,
-        find: "let is_off = is_news && self.is_off(subscription).await?;",
-        replace: "let is_off = is_news && subscription.state == State::Disabled;",
     },
     Mutant {
         name: "a reference is about whatever stands there",
