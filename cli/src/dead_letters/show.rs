@@ -48,10 +48,7 @@ impl Show {
         let store = self.target.resolve().await?.dead_letters();
         let mut letters = store.dead_letters_of(&self.tenant, self.id.as_str()).await?;
         let now = System.now();
-        // The store may remove them days late.
-        let is_kept = |it: &DeadLetter| {
-            it.described.as_ref().is_none_or(|it| it.kept_until.is_none_or(|until| until > now))
-        };
+        let is_kept = |it: &DeadLetter| it.described.as_ref().is_none_or(|it| it.is_kept(now));
         letters.retain(|it| self.letter.as_ref().is_none_or(|name| it.key.letter == *name) && is_kept(it));
         if letters.is_empty() {
             let which = self.letter.as_ref().map_or(String::new(), |name| format!(" {name}"));

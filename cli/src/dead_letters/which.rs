@@ -57,7 +57,7 @@ pub(super) struct Filter {
     pub(super) since: Timestamp,
     /// Failed before.
     pub(super) until: Timestamp,
-    /// Those that are kept longer; the store may remove the others days late.
+    /// Those that are kept longer.
     now: Timestamp,
 }
 
@@ -74,7 +74,7 @@ impl Filter {
             && self.which.endpoint_hash.as_deref().is_none_or(has)
             && self.which.tag.iter().all(|tag| described.reference.tags().any(|one| one == tag.as_str()))
             && (self.since..self.until).contains(&Timestamp::from_ms(*at))
-            && described.kept_until.is_none_or(|until| until > self.now)
+            && described.is_kept(self.now)
     }
 
     /// The part that the index can search by.

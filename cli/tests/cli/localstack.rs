@@ -92,8 +92,8 @@ async fn a_stack_whose_deployment_was_interrupted_is_taken_down() {
     eventually(is_there).await.expect("its creation has begun");
     coming_up.kill().expect("it runs");
     coming_up.wait().expect("it was killed");
-    let said = run(&mut up(), "").refused_with(1);
-    assert!(said.contains("take it down first"), "{said}");
+    let refusal = run(&mut up(), "").refused_with(1);
+    assert!(refusal.contains("take it down first"), "{refusal}");
     run(&mut unregistered(format!("local down --name {name}"), folder.path()), "").succeeds();
     assert_eq!(left(&endpoint, &name).await, [""; 0]);
     assert!(!folder.path().join("state").join(&name).exists());

@@ -79,7 +79,7 @@ impl DynamoAcks {
             // One of its tokens ends later than this one.
             self.table.update_if(key, &format!("SET #{name} = :now"), &is_new, [(":now", ms(now))]).await?
         } else {
-            if found.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) < until) {
+            if found.expires_at().is_some_and(|at| at < until) {
                 let end = [(":end", expiry(until))];
                 self.table.update_if(key, "SET expires_at = :end", "expires_at < :end", end).await?;
             }
@@ -91,7 +91,7 @@ impl DynamoAcks {
 
 /// Whether its token has not ended: DynamoDB deletes it late.
 fn is_kept(item: &Item, now: Timestamp) -> bool {
-    item.number("expires_at").is_some_and(|at| now < Timestamp::from_secs(at))
+    item.expires_at().is_some_and(|at| now < at)
 }
 
 impl Acks for DynamoAcks {

@@ -323,7 +323,7 @@ fn current_key(message: &DeliveryKey) -> Item {
 
 /// A run, unless it has expired and DynamoDB has not deleted it yet.
 fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
-    if item.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= now) {
+    if item.expires_at().is_some_and(|at| at <= now) {
         return Ok(None);
     }
     read(item).map(Some).ok_or_else(PortError::unreadable_run)
@@ -338,7 +338,7 @@ fn read(item: &Item) -> Option<Run> {
         lane: Lane::from_label(item.text("lane")?)?,
         body: Body::new(String::from_utf8(item.bytes("body")?.to_vec()).ok()?),
         opened_at: item.time("opened_at")?,
-        kept_until: Timestamp::from_secs(item.number("expires_at")?),
+        kept_until: item.expires_at()?,
         cancelled_at: item.time("cancelled_at"),
         by_the_page: item.truth("by_the_page"),
     })

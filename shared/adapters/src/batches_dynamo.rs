@@ -49,9 +49,7 @@ pub(crate) async fn add(table: &Table, together: &Together) -> Result<bool, Port
         match briefly("UpdateItem", table.send(update)).await? {
             Update::Done(_) => return Ok(true),
             Update::Refused(old) if old.contains_key("closed") => return Ok(false),
-            Update::Refused(old) => {
-                expires_at = old.number("expires_at").map_or(expires_at, Timestamp::from_secs)
-            }
+            Update::Refused(old) => expires_at = old.expires_at().unwrap_or(expires_at),
         }
     }
     Err(aws_error::of_code("UpdateItem", "Contention"))

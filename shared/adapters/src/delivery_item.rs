@@ -180,6 +180,6 @@ pub fn entry(item: &Item) -> Option<Entry> {
         created_at: item.time("created_at")?,
         dispatched_at: item.time(DISPATCHED),
         updated_at: item.time("updated_at")?,
-        expires_at: Timestamp::from_secs(item.number("expires_at")?),
+        expires_at: item.expires_at()?,
     })
 }

@@ -113,7 +113,7 @@ pub(crate) async fn find(
     now: Timestamp,
 ) -> Result<Option<OnPage>, PortError> {
     let Some((page, item)) = page_of(table, position).await? else { return Ok(None) };
-    if item.number("expires_at").is_none_or(|at| Timestamp::from_secs(at) <= now) {
+    if item.expires_at().is_none_or(|at| at <= now) {
         return Ok(None);
     }
     let place = usize::try_from(position.number - page.first).unwrap_or(usize::MAX);

@@ -56,7 +56,7 @@ pub(super) async fn check(stack: &Stack, roads: &[&Road], began: Timestamp, repo
     let queries: Vec<Query> = counts.iter().map(|count| count.query.clone()).collect();
     let view = spinner();
     // The run itself may have taken minutes, the deployment of its receiver included.
-    let asked = System.now();
+    let waits_since = System.now();
     let mut found: Vec<Option<f64>>;
     loop {
         let now = System.now();
@@ -66,7 +66,7 @@ pub(super) async fn check(stack: &Stack, roads: &[&Road], began: Timestamp, repo
         let since = began.minus(MARGIN);
         found = points.iter().map(|points| points.sum_since(since)).collect();
         let missing = missing(&counts, &found);
-        if missing.is_empty() || now.since(asked) > LIMIT {
+        if missing.is_empty() || now.since(waits_since) > LIMIT {
             break;
         }
         view.set_message(format!("waiting for CloudWatch: {}", missing.join(", ")));

@@ -22,6 +22,13 @@ pub struct Described {
     pub kept_until: Option<Timestamp>,
 }
 
+impl Described {
+    /// Whether its retention is not over; the table may remove it days late.
+    pub fn is_kept(&self, now: Timestamp) -> bool {
+        self.kept_until.is_none_or(|until| until > now)
+    }
+}
+
 pub(super) fn item(reference: &Reference, now: Timestamp) -> Item {
     let letter = reference.key();
     let at = Timestamp::from_ms(reference.at);
@@ -67,7 +74,7 @@ pub(super) fn read(item: &Item) -> Option<Described> {
     (reference.v == Reference::VERSION).then(|| Described {
         reference,
         replayed_at: item.time("replayed_at"),
-        kept_until: item.number("expires_at").map(Timestamp::from_secs),
+        kept_until: item.expires_at(),
     })
 }
 

@@ -61,7 +61,7 @@ impl DynamoProtection {
         let free_from =
             item.time("free_from").ok_or_else(|| aws_error::of_code("UpdateItem", "AnswerTooShort"))?;
         // The bucket's expiry is extended when half of it is over: one write in half an hour.
-        let expires_at = item.number("expires_at").map(Timestamp::from_secs);
+        let expires_at = item.expires_at();
         if expires_at.is_none_or(|at| at < free_from.plus(KEPT / 2)) {
             self.keep_until(key.clone(), free_from.plus(KEPT)).await;
         }

@@ -64,9 +64,7 @@ impl DynamoSubscriptions {
             }
         };
         // DynamoDB deletes a mark late.
-        let is_over = |mark: &Item| {
-            mark.number("expires_at").is_some_and(|at| Timestamp::from_secs(at) <= System.now())
-        };
+        let is_over = |mark: &Item| mark.expires_at().is_some_and(|at| at <= System.now());
         Ok(found.is_some_and(|mark| mark.contains_key(ERASED_AT) && !is_over(&mark)))
     }
 }

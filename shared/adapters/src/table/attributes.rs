@@ -71,6 +71,11 @@ pub(crate) trait Read {
         self.number(name).map(Timestamp::from_ms)
     }
 
+    /// When DynamoDB may delete it, which it does late; in epoch seconds.
+    fn expires_at(&self) -> Option<Timestamp> {
+        self.number("expires_at").map(Timestamp::from_secs)
+    }
+
     /// The texts of a list; empty where there is no list.
     fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
         let list = self.value(name).and_then(|value| value.as_l().ok()).into_iter().flatten();

@@ -152,16 +152,16 @@ fn of_origin(
     is_retry: bool,
 ) -> (Count, Option<Duration>) {
     let usual = match verdict.reason() {
-        Some(Reason::RetryableByPolicy | Reason::PermanentByPolicy) => match channel {
+        Some(Reason::RetryableByPolicy | Reason::PermanentByPolicy) => Some(match channel {
             Channel::WebPush => verdict::web_push(outcome, true, Overrides::default()),
             Channel::Webhook => verdict::webhook(outcome, Overrides::default()),
-        },
-        _ => verdict.clone(),
+        }),
+        _ => None,
     };
-    let count = Count::of(&usual, is_retry);
-    let is_the_origin_s = count.failures + count.limited > 0;
-    let count = if is_the_origin_s { count } else { Count::of(verdict, is_retry) };
-    (count, usual.retry_after())
+    let of_origin = usual.as_ref().map(|usual| Count::of(usual, is_retry));
+    let of_origin = of_origin.filter(|count| count.failures + count.limited > 0);
+    let count = of_origin.unwrap_or_else(|| Count::of(verdict, is_retry));
+    (count, usual.as_ref().unwrap_or(verdict).retry_after())
 }
 
 fn is_retry(job: &Job) -> bool {

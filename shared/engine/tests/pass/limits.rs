@@ -35,7 +35,7 @@ impl UnderALimit {
         Self { start: memory.now(), memory, workers, rng: StdRng::seed_from_u64(1) }
     }
 
-    /// A batch of so many messages of this worker.
+    /// Admits a batch of `messages` messages, as the worker with that place does.
     fn batch(&mut self, worker: usize, messages: usize) -> Admitted {
         let now = self.memory.now();
         let asks: Vec<Ask> = (0..messages).map(|_| ask(now)).collect();

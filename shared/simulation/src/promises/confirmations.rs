@@ -17,11 +17,5 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
 }
 
 fn is_announced(remains: &Remains<'_>, key: &SubscriptionKey) -> bool {
-    remains.events.iter().any(|event| {
-        event["tenant"] == key.tenant.as_str()
-            && event["subscription"] == key.id.as_str()
-            && event["id"].is_null()
-            && event["state"] == "pruned"
-            && event["reason"] == Reason::Gone.label()
-    })
+    remains.events_of(key, "pruned").any(|event| event["reason"] == Reason::Gone.label())
 }

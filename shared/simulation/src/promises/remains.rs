@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redial_core::identity::DeliveryKey;
+use redial_core::identity::{DeliveryKey, SubscriptionKey};
 use redial_core::time::Timestamp;
 use redial_memory::State;
 use serde_json::Value;
@@ -30,4 +30,16 @@ pub(crate) struct Remains<'a> {
     pub(crate) calm_from: Timestamp,
     /// How many messages are too long to be sent again.
     pub(crate) too_long: usize,
+}
+
+impl Remains<'_> {
+    /// The events of this state about a subscription.
+    pub(crate) fn events_of(&self, key: &SubscriptionKey, state: &str) -> impl Iterator<Item = &Value> {
+        self.events.iter().filter(move |event| {
+            event["tenant"] == key.tenant.as_str()
+                && event["subscription"] == key.id.as_str()
+                && event["id"].is_null()
+                && event["state"] == state
+        })
+    }
 }

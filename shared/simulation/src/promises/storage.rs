@@ -1,6 +1,5 @@
 //! What must hold of subscriptions, keys and what receivers ask for.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redial_core::endpoint::HashKeys;
@@ -297,24 +296,10 @@ fn dead(remains: &Remains<'_>, memo: &mut Memo) {
 
 /// Producers learn of each subscription that is switched off, kept in quarantine or removed.
 fn announced(remains: &Remains<'_>, memo: &mut Memo) {
-    let announced: BTreeSet<_> = remains
-        .events
-        .iter()
-        .filter(|event| event["id"].is_null())
-        .filter_map(|event| {
-            Some((event["tenant"].as_str()?, event["subscription"].as_str()?, event["state"].as_str()?))
-        })
-        .collect();
-    let is_announced = |(key, state): &(&SubscriptionKey, &&str)| {
-        announced.contains(&(key.tenant.as_str(), key.id.as_str(), **state))
-    };
-    let unannounced: Vec<String> = memo
-        .facts
-        .to_announce
-        .iter()
-        .filter(|it| !is_announced(it))
-        .map(|(key, state)| format!("{key} is {state}, and no event says so"))
-        .collect();
+    let unannounced = memo.facts.to_announce.iter();
+    let unannounced = unannounced.filter(|(key, state)| remains.events_of(key, state).next().is_none());
+    let unannounced: Vec<String> =
+        unannounced.map(|(key, state)| format!("{key} is {state}, and no event says so")).collect();
     unannounced.into_iter().for_each(|violation| memo.violated(violation));
 }
 

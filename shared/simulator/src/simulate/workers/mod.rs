@@ -35,7 +35,7 @@ use redial_core::{
     identity::{Attempt, Tenant},
     protection::{Circuit, Count, OriginState, Place, Rank, Whose},
     time::Timestamp,
-    verdict::{Retry, Verdict},
+    verdict::Verdict,
 };
 use redial_engine::ports::Protection as _;
 use redial_engine::protection::{Admission, Ask, Guard, ProbeOf, Seen, Settings};
@@ -232,10 +232,6 @@ impl<'a> Fleet<'a> {
     }
 
     fn seen(&self, turn: Turn, message: Message, verdict: &Verdict) -> Seen {
-        let retry_after = match verdict {
-            Verdict::Retry(Retry { retry_after, .. }) => *retry_after,
-            Verdict::Sent | Verdict::SignAgain | Verdict::Gone { .. } | Verdict::Failed(_) => None,
-        };
         Seen {
             origin: self.origin.clone(),
             count: Count::of(verdict, message.attempt > Attempt::FIRST),
@@ -243,7 +239,7 @@ impl<'a> Fleet<'a> {
             tenant: self.tenant(message).clone(),
             address: None,
             probe: turn.probe,
-            retry_after,
+            retry_after: verdict.retry_after(),
             failed_again: None,
             posted: None,
         }
