@@ -31,8 +31,8 @@ use redial_core::time::Timestamp;
 use redial_core::traceparent::{SpanId, Traceparent};
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
-    Added, Limited, ParkedItem, ParkedKey, PortError, PruneCandidate, PublicKey, Receipt, RegisteredBucket,
-    RegisteredLine, Replaced, StoredOrigin, WalkProgress,
+    Added, Limited, ParkedItem, ParkedKey, Partition, PortError, PruneCandidate, PublicKey, Receipt,
+    RegisteredBucket, RegisteredLine, Replaced, StoredOrigin, WalkProgress,
 };
 
 use super::by_state::ByState;
@@ -210,6 +210,10 @@ pub struct State {
     /// Messages that come back, and after how many seconds.
     pub come_back: Vec<(Receipt, u32)>,
     pub parked: BTreeMap<ParkedKey, ParkedItem>,
+    /// Parts of long bodies that were put without their first part, and when: by their partition, and the number of their put.
+    pub unfinished: BTreeMap<(Partition, usize), Timestamp>,
+    /// How many long bodies were put.
+    pub(crate) long_puts: usize,
     pub lines: BTreeMap<Line, RegisteredLine>,
     pub registered: BTreeMap<WaitBucket, RegisteredBucket>,
     pub executions: BTreeSet<WaitBucket>,

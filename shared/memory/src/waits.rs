@@ -1,5 +1,7 @@
 //! Waits in memory.
 
+use std::time::Duration;
+
 use redial_core::line::Line;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
@@ -11,9 +13,17 @@ use redial_engine::ports::{
 use super::items::{fits, others_of_parked};
 use super::{Memory, State};
 
+/// After this time, parts without their first part are removed when their partition is read.
+const ABANDONED: Duration = Duration::from_secs(900);
+
 impl Parking for Memory {
     /// The parts of long bodies but the first are stored before the first.
     async fn put(&self, items: Vec<ParkedItem>) -> Vec<Result<(), PortError>> {
+        let first_put = {
+            let mut state = self.state();
+            state.long_puts += items.len();
+            state.long_puts - items.len()
+        };
         let others: Vec<(usize, Partition)> = (0..)
             .zip(&items)
             .flat_map(|(at, item)| vec![(at, item.key.partition.clone()); others_of_parked(&item.body)])
@@ -21,13 +31,15 @@ impl Parking for Memory {
         let mut stored: Vec<Result<(), PortError>> = vec![Ok(()); items.len()];
         if !others.is_empty() {
             let shard = |(_, shard): &(usize, Partition)| Some(shard.to_string());
-            let put = self.effect_on_each_at("park", others.clone(), shard, |_, _| ()).await;
-            for ((at, _), put) in others.into_iter().zip(put) {
+            let put = self.effect_on_each_at("park", others.clone(), shard, |state, (at, shard)| {
+                state.unfinished.insert((shard, first_put + at), state.now);
+            });
+            for ((at, _), put) in others.into_iter().zip(put.await) {
                 stored[at] = stored[at].clone().and(put);
             }
         }
-        let firsts: Vec<ParkedItem> = items
-            .into_iter()
+        let firsts: Vec<(usize, ParkedItem)> = (first_put..)
+            .zip(items)
             .zip(&stored)
             .filter(|(_, stored)| stored.is_ok())
             .map(|(item, _)| item)
@@ -35,10 +47,11 @@ impl Parking for Memory {
         if firsts.is_empty() {
             return stored;
         }
-        let shard = |item: &ParkedItem| Some(item.key.partition.to_string());
-        let put = self.effect_on_each_at("park", firsts, shard, |state, item| {
+        let shard = |(_, item): &(usize, ParkedItem)| Some(item.key.partition.to_string());
+        let put = self.effect_on_each_at("park", firsts, shard, |state, (put, item)| {
             let first = if others_of_parked(&item.body) == 0 { item.body.len() } else { 0 };
             fits(first)?;
+            state.unfinished.remove(&(item.key.partition.clone(), put));
             state.parked.insert(item.key.clone(), item);
             Ok(())
         });
@@ -49,8 +62,18 @@ impl Parking for Memory {
         stored
     }
 
+    async fn holds_any(&self, partition: Partition) -> Result<bool, PortError> {
+        self.effect_at("page", Some(partition.to_string()), |state| {
+            state.parked.keys().any(|key| key.partition == partition)
+                || state.unfinished.keys().any(|(of, _)| *of == partition)
+        })
+        .await
+    }
+
     async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
         self.effect_at("page", Some(partition.to_string()), |state| {
+            let now = state.now;
+            state.unfinished.retain(|(of, _), put_at| *of != partition || now.since(*put_at) <= ABANDONED);
             let own = state.parked.values().filter(|item| item.key.partition == partition);
             own.take(usize::from(limit)).cloned().collect()
         })

@@ -221,6 +221,10 @@ impl Parking for WatchedParking {
         answers
     }
 
+    async fn holds_any(&self, partition: Partition) -> Result<bool, PortError> {
+        self.memory.holds_any(partition).await
+    }
+
     async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
         self.memory.page(partition, limit).await
     }
@@ -279,6 +283,10 @@ impl Parking for Released {
             item.body = self.written(std::mem::take(&mut item.body));
         }
         Parking::put(&self.memory, items).await
+    }
+
+    async fn holds_any(&self, partition: Partition) -> Result<bool, PortError> {
+        self.memory.holds_any(partition).await
     }
 
     async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {

@@ -11,11 +11,15 @@
 //! - The other parts are stored before the first: where there is a first part, there are all of them.
 //! - Each put has a token of its own, so that parts of two puts of a message never mix.
 //! - A message's parts follow it in the order of the sort keys: `!` comes before every character that a sort key can go on with.
-//! - Parts without a message, which a worker left when it died, are removed once they are `ABANDONED`.
+//! - Parts without a message, which a worker left when it died, are removed once they are `ABANDONED`. Their partition is read until then:
+//!   it is not empty.
+//! - What cannot be read keeps nothing else from being released, and its parts stay. It is an error once nothing else lies there.
 //! - The first part is not called `body`: a release that knows no parts refuses the message instead of sending a part of it.
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::types::Select;
 use redial_core::identity::Tenant;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Clock as _, ParkedItem, ParkedKey, Parking, Partition, PortError};
@@ -56,17 +60,20 @@ impl Parking for DynamoParking {
         stored
     }
 
+    async fn holds_any(&self, partition: Partition) -> Result<bool, PortError> {
+        let query = self.of(&partition).select(Select::Count).limit(1);
+        Ok(page(query).await?.count > 0)
+    }
+
     async fn page(&self, partition: Partition, limit: u16) -> Result<Vec<ParkedItem>, PortError> {
         let now = System.now();
-        let name = partition.to_string();
-        let mut reading = Reading { partition, now, whole: Vec::new(), open: None, abandoned: Vec::new() };
+        let mut reading = Reading::of(partition, now);
         let mut after = None;
-        // A page may end within a message, or hold only parts without a message.
+        // A page may end within a message, or hold no message.
         loop {
-            let query = self.table.query("pk = :pk", [(":pk", s(name.clone()))]);
-            let page = page(query.limit(i32::from(limit)).set_exclusive_start_key(after)).await?;
-            // An item that cannot be read is an error: skipped, it would never be released.
-            page.items().iter().try_for_each(|item| reading.read(item)).ok_or_else(unreadable)?;
+            let query = self.of(&reading.partition).limit(i32::from(limit)).set_exclusive_start_key(after);
+            let page = page(query).await?;
+            page.items().iter().for_each(|item| reading.read(item));
             after = page.last_evaluated_key;
             if after.is_none() || (reading.open.is_none() && !reading.whole.is_empty()) {
                 break;
@@ -76,7 +83,10 @@ impl Parking for DynamoParking {
             // Harmless: parts that are not removed now are removed by the next read.
             let _ = self.table.delete_all(reading.abandoned.clone()).await;
         }
-        if reading.open.is_some() { Err(unreadable()) } else { Ok(reading.whole) }
+        reading.give_up_open();
+        // Skipped, it would never be released.
+        let is_stuck = reading.whole.is_empty() && reading.unreadable.is_some();
+        if is_stuck { Err(aws_error::of_code("Query", "UnreadableParkedItem")) } else { Ok(reading.whole) }
     }
 
     /// The first part is deleted first: without it, the other parts are no message.
@@ -90,6 +100,10 @@ impl Parking for DynamoParking {
 }
 
 impl DynamoParking {
+    fn of(&self, partition: &Partition) -> QueryFluentBuilder {
+        self.table.query("pk = :pk", [(":pk", s(partition.to_string()))])
+    }
+
     /// Stores all parts but the first. `Ok` for a message whose parts were all stored.
     async fn store_others(&self, cut: &[Cut]) -> Vec<Result<(), PortError>> {
         let others = cut.iter().flat_map(|cut| cut.others.iter().cloned()).collect();
@@ -99,10 +113,6 @@ impl DynamoParking {
             .map(|of_one| of_one.into_iter().collect())
             .collect()
     }
-}
-
-fn unreadable() -> PortError {
-    aws_error::of_code("Query", "UnreadableParkedItem")
 }
 
 struct Cut {
@@ -156,7 +166,7 @@ fn part_sort(sort: &str, token: &str, number: usize) -> String {
     format!("{sort}!{token}.{number:03}")
 }
 
-/// A shard, read in the order of its sort keys.
+/// A partition, read in the order of its sort keys.
 struct Reading {
     partition: Partition,
     now: Timestamp,
@@ -164,6 +174,8 @@ struct Reading {
     whole: Vec<ParkedItem>,
     /// A message of which parts are still to be read.
     open: Option<Open>,
+    /// The sort key of the last message that could not be read.
+    unreadable: Option<String>,
     /// The keys of abandoned parts.
     abandoned: Vec<Item>,
 }
@@ -177,16 +189,32 @@ struct Open {
     body: Vec<u8>,
 }
 
+impl Open {
+    /// The sort key of its next part.
+    fn next(&self) -> String {
+        part_sort(&self.message.key.sort, &self.token, self.read)
+    }
+}
+
 impl Reading {
-    /// Reads the next item; `None` if this version did not write it, or the message before it lacks a part.
-    fn read(&mut self, item: &Item) -> Option<()> {
+    fn of(partition: Partition, now: Timestamp) -> Self {
+        Self { partition, now, whole: Vec::new(), open: None, unreadable: None, abandoned: Vec::new() }
+    }
+
+    /// Reads the next item. Another version may have written what cannot be read.
+    fn read(&mut self, item: &Item) {
+        let sort = item.text("sk").unwrap_or_default();
         if let Some(part) = item.bytes("part") {
-            return self.read_part(item, part);
+            return self.read_part(sort, item.time("put_at"), part);
         }
-        if self.open.is_some() {
-            return None;
+        self.give_up_open();
+        if self.read_message(sort, item).is_none() {
+            self.unreadable = Some(sort.to_owned());
         }
-        let key = ParkedKey { partition: self.partition.clone(), sort: item.text("sk")?.to_owned() };
+    }
+
+    fn read_message(&mut self, sort: &str, item: &Item) -> Option<()> {
+        let key = ParkedKey { partition: self.partition.clone(), sort: sort.to_owned() };
         let (tenant, not_before) = (Tenant::parse(item.text("tenant")?)?, item.time("not_before")?);
         let message = |body| ParkedItem { key, tenant, not_before, body };
         if let Some(body) = item.bytes("body") {
@@ -199,25 +227,44 @@ impl Reading {
         Some(())
     }
 
-    fn read_part(&mut self, item: &Item, part: &[u8]) -> Option<()> {
-        let sort = item.text("sk")?;
-        let is_next = |open: &Open| part_sort(&open.message.key.sort, &open.token, open.read) == sort;
-        if let Some(mut open) = self.open.take_if(|open| is_next(open)) {
+    fn read_part(&mut self, sort: &str, put_at: Option<Timestamp>, part: &[u8]) {
+        if let Some(mut open) = self.open.take_if(|open| open.next() == sort) {
             open.body.extend_from_slice(part);
             open.read += 1;
             if open.read < open.parts {
-                self.open = Some(open);
-                return Some(());
+                self.open = Some(open)
+            } else {
+                self.close(open)
             }
-            let Open { mut message, token, parts, body, .. } = open;
-            message.body = String::from_utf8(body).ok()?;
-            // The key names the parts, so that they are deleted with the message.
-            message.key.sort.push_str(&format!("!{parts}.{token}"));
-            self.whole.push(message);
-        } else if self.now.since(item.time("put_at")?) > ABANDONED {
+            return;
+        }
+        // Those of a message that is there stay, also if it cannot be read.
+        let message = self.open.as_ref().map(|open| &open.message.key.sort).or(self.unreadable.as_ref());
+        let is_of = |message: &String| sort.strip_prefix(message).is_some_and(|rest| rest.starts_with('!'));
+        let is_abandoned = put_at.is_some_and(|at| self.now.since(at) > ABANDONED);
+        if is_abandoned && !message.is_some_and(is_of) {
             self.abandoned.push(item_key(&self.partition, sort));
         }
-        Some(())
+    }
+
+    /// All parts of a message were read.
+    fn close(&mut self, open: Open) {
+        let Open { mut message, token, parts, body, .. } = open;
+        let Ok(body) = String::from_utf8(body) else {
+            self.unreadable = Some(message.key.sort);
+            return;
+        };
+        message.body = body;
+        // The key names the parts, so that they are deleted with the message.
+        message.key.sort.push_str(&format!("!{parts}.{token}"));
+        self.whole.push(message);
+    }
+
+    /// A message whose next part is not there cannot be read.
+    fn give_up_open(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.unreadable = Some(open.message.key.sort);
+        }
     }
 }
 

@@ -142,11 +142,51 @@ async fn a_message_that_cannot_be_deleted_keeps_its_parts() {
     assert_eq!(drained(&parking, 100).await, [("acme".to_owned(), items[0].body.clone())]);
 }
 
+/// Another release of the program may have written it, or a part of it is gone.
 #[tokio::test(start_paused = true)]
-async fn a_body_without_a_part_is_an_error() {
+async fn what_cannot_be_read_stays_and_keeps_nothing_else() {
+    let breaks: [fn(&mut FakeTable); 2] = [
+        |table| table.state().items.retain(|(_, sort), _| !sort.ends_with(".002")),
+        |table| {
+            let mut state = table.state();
+            let first = state.items.values_mut().find(|item| item.contains_key("first_part")).expect("put");
+            first.remove("not_before");
+        },
+    ];
+    for break_it in breaks {
+        let (mut table, parking) = new();
+        let long = item("acme", "long", escaped(1_000_000));
+        let others = ["a", "z"].map(|id| item("acme", id, format!("{{\"id\":\"{id}\"}}")));
+        let bodies = others.clone().map(|item| ("acme".to_owned(), item.body));
+        assert_eq!(parking.put([&[long], &others[..]].concat()).await, vec![Ok(()); 3]);
+        break_it(&mut table);
+        age(&table);
+        let left = table.state().items.len() - 2;
+        let page = parking.page(shard().into(), 1).await.expect("the others can be read");
+        assert_eq!(page[0].body, others[0].body);
+        let page = parking.page(shard().into(), 100).await.expect("the others can be read");
+        assert_eq!(
+            page.iter().map(|item| ("acme".to_owned(), item.body.clone())).collect::<Vec<_>>(),
+            bodies
+        );
+        parking.delete(page.into_iter().map(|item| item.key).collect()).await.expect("deleted");
+        let error = parking.page(shard().into(), 100).await.expect_err("it would never be released");
+        assert_eq!(error.code, "UnreadableParkedItem");
+        assert_eq!(table.state().items.len(), left, "nothing of it is removed");
+        assert_eq!(parking.holds_any(shard().into()).await, Ok(true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_without_a_message_are_no_message_and_keep_their_shard_from_being_forgotten() {
     let (table, parking) = new();
+    assert_eq!(parking.holds_any(shard().into()).await, Ok(false));
     parking.put(vec![item("acme", "long", escaped(900_000))]).await.remove(0).expect("parked");
-    table.state().items.retain(|(_, sort), _| !sort.ends_with(".002"));
-    let error = parking.page(shard().into(), 100).await.expect_err("it cannot be read");
-    assert_eq!(error.code, "UnreadableParkedItem");
+    // Its worker died before the first part was put.
+    table.state().items.retain(|(_, sort), _| sort.contains('!'));
+    assert_eq!(drained(&parking, 100).await, []);
+    assert_eq!(parking.holds_any(shard().into()).await, Ok(true));
+    age(&table);
+    assert_eq!(drained(&parking, 100).await, []);
+    assert_eq!(parking.holds_any(shard().into()).await, Ok(false));
 }

@@ -100,6 +100,15 @@ impl Decided {
     }
 }
 
+/// What lies where messages wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Found {
+    Messages,
+    /// Nothing but what workers left of messages when they died: it is to be removed later.
+    Remains,
+    Nothing,
+}
+
 impl<P: Ports> Worker<P> {
     pub(super) async fn sweep_waits(&self, deadline: Timestamp, swept: &mut Swept) -> Result<(), PortError> {
         let Self { clock, wait_registry: registry, .. } = self;
@@ -123,12 +132,16 @@ impl<P: Ports> Worker<P> {
 
     async fn sweep_bucket(&self, registered: RegisteredBucket, swept: &mut Swept) -> Result<(), PortError> {
         let RegisteredBucket { bucket, shards, .. } = registered;
-        if self.holds_any(bucket.shards(shards).map(Partition::from)).await? {
-            self.send(Outgoing::release(Release::Bucket(bucket))).await?;
-            swept.released += 1;
-        } else {
-            self.wait_registry.forget(registered).await?;
-            swept.forgotten += 1;
+        match self.found(bucket.shards(shards).map(Partition::from)).await? {
+            Found::Messages => {
+                self.send(Outgoing::release(Release::Bucket(bucket))).await?;
+                swept.released += 1;
+            }
+            Found::Remains => {}
+            Found::Nothing => {
+                self.wait_registry.forget(registered).await?;
+                swept.forgotten += 1;
+            }
         }
         Ok(())
     }
@@ -142,23 +155,37 @@ impl<P: Ports> Worker<P> {
         all
     }
 
-    /// Whether a message lies in one of these.
-    async fn holds_any(&self, partitions: impl Iterator<Item = Partition>) -> Result<bool, PortError> {
+    /// What lies in these. One that cannot be read must not keep the messages of the others from being found.
+    async fn found(&self, partitions: impl Iterator<Item = Partition>) -> Result<Found, PortError> {
+        let mut found = Ok(Found::Nothing);
         for partition in partitions {
-            if !self.parking.page(partition, 1).await?.is_empty() {
-                return Ok(true);
+            match self.found_in(partition).await {
+                Ok(Found::Messages) => return Ok(Found::Messages),
+                Ok(Found::Remains) => found = found.and(Ok(Found::Remains)),
+                Ok(Found::Nothing) => {}
+                Err(error) => found = Err(error),
             }
         }
-        Ok(false)
+        found
+    }
+
+    async fn found_in(&self, partition: Partition) -> Result<Found, PortError> {
+        if !self.parking.holds_any(partition.clone()).await? {
+            return Ok(Found::Nothing);
+        }
+        let page = self.parking.page(partition, 1).await?;
+        Ok(if page.is_empty() { Found::Remains } else { Found::Messages })
     }
 
     /// Has dispatch look after a line that holds messages: a release may have been lost, and no worker notices what time alone changes.
     async fn sweep_line(&self, registered: RegisteredLine, swept: &mut Swept) -> Result<(), PortError> {
-        if self.holds_any(registered.line.shards(registered.shards).map(Partition::from)).await? {
-            self.send(Outgoing::release(Release::Line(registered.line.into()))).await?;
-        } else if self.clock.now().since(registered.at) >= FORGOTTEN_AFTER {
-            self.wait_registry.forget_line(registered).await?;
-            swept.forgotten += 1;
+        match self.found(registered.line.shards(registered.shards).map(Partition::from)).await? {
+            Found::Messages => self.send(Outgoing::release(Release::Line(registered.line.into()))).await?,
+            Found::Nothing if self.clock.now().since(registered.at) >= FORGOTTEN_AFTER => {
+                self.wait_registry.forget_line(registered).await?;
+                swept.forgotten += 1;
+            }
+            Found::Nothing | Found::Remains => {}
         }
         Ok(())
     }

@@ -127,7 +127,11 @@ pub trait Parking: Send + Sync {
     /// Puts these in their places; putting one again changes nothing.
     fn put(&self, items: Vec<ParkedItem>) -> impl Answers<()>;
 
-    /// Up to `limit` messages of a partition, in the order of their keys. Their keys are the ones to delete.
+    /// Whether anything lies in a partition: a message, one that cannot be read, or what a worker left of one when it died.
+    fn holds_any(&self, partition: Partition) -> impl Answer<bool>;
+
+    /// Up to `limit` messages of a partition, in the order of their keys. Their keys are the ones to delete. One that cannot be read is an
+    /// error once nothing else lies there.
     fn page(&self, partition: Partition, limit: u16) -> impl Answer<Vec<ParkedItem>>;
 
     fn delete(&self, keys: Vec<ParkedKey>) -> impl Answer<()>;

@@ -145,6 +145,27 @@ fn a_put_that_ends_after_its_bucket_s_release_releases_its_own_shards() {
     assert_eq!(harness.effects("page"), 2, "the shard is read until it is empty, and no other");
 }
 
+/// The parts of a long body are put before its first part. What a worker leaves of one when it dies in between is its receiver's content, and
+/// is removed, also where the bucket's release comes too early for that.
+#[test]
+fn what_a_worker_left_of_a_long_message_is_removed() {
+    for takes in [Duration::ZERO, Duration::from_secs(3 * 3_600 - 60)] {
+        let mut harness = harness();
+        harness.subscribe_hook("m");
+        let long = "\\u3042".repeat(80_000);
+        let id = harness.produce(&Harness::message_with("m", r#""subscription":"m""#, &long, DUE));
+        harness.state().slow.insert("park", takes);
+        harness.dies_over(&id, "park");
+        harness.state().slow.clear();
+        assert_eq!(harness.state().unfinished.len(), 1);
+        assert!(harness.state().parked.is_empty());
+        harness.run();
+        assert_eq!(harness.state().webhooks.len(), 1);
+        assert!(harness.state().unfinished.is_empty(), "{takes:?}");
+        assert!(harness.state().registered.is_empty());
+    }
+}
+
 /// The shard of its bucket that a message lies in.
 fn number(key: &ParkedKey) -> u16 {
     let Partition::Bucket(shard) = &key.partition else { panic!("it waits for a time: {key:?}") };

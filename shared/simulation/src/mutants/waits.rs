@@ -37,8 +37,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the sweep forgets a full bucket",
         rule: "a late bucket is released",
         file: "shared/engine/src/cleanup/sweep.rs",
-        find: "if self.holds_any(bucket.shards(shards).map(Partition::from)).await? {",
-        replace: "if self.holds_any(bucket.shards(shards).map(Partition::from)).await? && swept.released > 1_000 {",
+        find: "match self.found(bucket.shards(shards).map(Partition::from)).await? {",
+        replace: "match self.found(bucket.shards(shards).take(0).map(Partition::from)).await? {",
     },
     Mutant {
         name: "a throttled put is acknowledged",
@@ -74,6 +74,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "shared/engine/src/cleanup/sweep.rs",
         find: ".minus(self.settings.late_after)).await?;",
         replace: ".minus(self.settings.late_after * 30)).await?;",
+    },
+    Mutant {
+        name: "parts without their message are forgotten with their bucket",
+        rule: "what a worker leaves of a long body is removed",
+        file: "shared/engine/src/cleanup/sweep.rs",
+        find: "if !self.parking.holds_any(partition.clone()).await? {",
+        replace: "if self.parking.page(partition.clone(), 1).await?.is_empty() {",
     },
     Mutant {
         name: "a deferred copy takes the other's place",

@@ -69,6 +69,12 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
             state.lines.len()
         ));
     }
+    if !state.unfinished.is_empty() {
+        memo.violated(format!(
+            "parts of {} long bodies lie where nothing reads them",
+            state.unfinished.len()
+        ));
+    }
     if !sqs.overdue.is_empty() {
         memo.violated(format!("{} messages were dropped by SQS after 14 days", sqs.overdue.len()));
     }

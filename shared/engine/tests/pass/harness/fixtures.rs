@@ -143,7 +143,7 @@ impl Harness {
         self.state().subscriptions[&Self::subscription_key(id)].clone()
     }
 
-    fn message_with(id: &str, to: &str, payload: &str, fields: &str) -> String {
+    pub(crate) fn message_with(id: &str, to: &str, payload: &str, fields: &str) -> String {
         format!(r#"{{"tenant":"acme","id":"{id}","to":{{{to}}},"payload":"{payload}"{fields}}}"#)
     }
 
