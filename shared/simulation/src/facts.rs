@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redial_core::identity::{DeliveryKey, SubscriptionKey, Turn};
+use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
 
@@ -30,6 +31,8 @@ pub struct Answers {
 pub struct Standing {
     pub state: State,
     pub is_suspect: bool,
+    /// The message that was let through last while it was suspect and held.
+    pub probe: Option<Probe>,
     pub address: String,
 }
 
@@ -38,6 +41,7 @@ impl Standing {
         Self {
             state: stored.state,
             is_suspect: stored.doubts.suspect_at.is_some(),
+            probe: stored.doubts.probe.clone(),
             address: stored.recipient.endpoint().expose().as_str().to_owned(),
         }
     }
@@ -53,6 +57,8 @@ pub struct Facts {
     pub began: BTreeMap<String, Timestamp>,
     /// Subscriptions as they were last seen.
     pub standing: BTreeMap<SubscriptionKey, Standing>,
+    /// Since when they are suspect.
+    pub suspect_since: BTreeMap<SubscriptionKey, Timestamp>,
     /// When they were stored or changed last.
     pub stored_at: BTreeMap<SubscriptionKey, Timestamp>,
     /// Subscriptions of which an operator confirmed that they are gone, and whether their users have subscribed again since.
@@ -68,6 +74,8 @@ pub struct Facts {
     pub kept_raw: BTreeMap<DeliveryKey, BTreeSet<Turn>>,
     /// The only receiver that is refused alone, where nothing else fails but all receivers together.
     pub refused_alone: Option<String>,
+    /// Whether messages to suspect subscriptions are held.
+    pub holds_suspects: bool,
     /// How many of a key's contents were used while hashes under two keys were in use: they cannot be compared.
     pub is_rotated: bool,
 }

@@ -109,6 +109,8 @@ situations! {
     SmallWave = "a small wave of endpoints turned gone",
     Suspected = "dead letters made a subscription suspect",
     Verified = "a suspect subscription was verified by a success",
+    HeldSuspect = "a message to a suspect subscription was held",
+    ProbedSuspect = "a message to a suspect subscription was its probe",
     RefusedTogether = "all recipients of a push service were refused for hours",
     GivenUp = "a receiver was given up after days",
     Rotated = "the key of hashes was exchanged",

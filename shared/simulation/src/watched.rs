@@ -31,7 +31,10 @@ impl Ledger for WatchedLedger {
         let carried: Vec<_> = {
             let state = self.memory.state();
             let mut memo = self.watch.memo();
-            claims.iter().for_each(|claim| memo.finds_nothing(claim, &state));
+            for claim in &claims {
+                memo.finds_nothing(claim, &state);
+                memo.is_held(claim, &state);
+            }
             asks.iter().map(|ask| memo.claims(ask, state.known(&ask.key).as_ref(), state.now)).collect()
         };
         {

@@ -34,6 +34,27 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: ";",
     },
     Mutant {
+        name: "a second probe is never due",
+        rule: "a held subscription gets one message every six hours",
+        file: SUSPICION,
+        find: "now.since(probe.at) >= every",
+        replace: "now.since(probe.at) >= every * 100",
+    },
+    Mutant {
+        name: "a probe that comes back is held",
+        rule: "a probe is let through until it has ended",
+        file: SUSPICION,
+        find: "probe.delivery == *delivery",
+        replace: "probe.delivery == *delivery && probe.at == Timestamp::default()",
+    },
+    Mutant {
+        name: "what is held is sent",
+        rule: "a message to a held subscription is its probe, or a dead letter",
+        file: "shared/engine/src/deliver/suspects.rs",
+        find: "if self.settings.suspects == Suspects::Send {",
+        replace: "if !jobs.is_empty() {",
+    },
+    Mutant {
         name: "what all are refused counts against each",
         rule: "a failure that others share makes no one suspect",
         file: "shared/engine/src/deliver/suspects.rs",

@@ -25,6 +25,7 @@ mod relay;
 mod remains;
 mod seats;
 mod storage;
+mod suspects;
 mod tags;
 mod traces;
 

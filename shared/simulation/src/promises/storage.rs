@@ -14,21 +14,18 @@ use redial_memory::State as Stored;
 use super::confirmations;
 use super::posts::TOLERANCE;
 use super::remains::Remains;
+use super::suspects;
 use crate::address;
-use crate::facts::{Answers, Facts, Standing};
+use crate::facts::{Facts, Standing};
 use crate::scenario::storage::Wave;
 use crate::situations::Situation;
 use crate::watch::Memo;
 
 /// How long after a success, or the lack of one, workers may still act on what was before.
-const UNDER_WAY: Duration = Duration::from_secs(300);
+pub(super) const UNDER_WAY: Duration = Duration::from_secs(300);
 
 /// A webhook's receiver that fails for so long is switched off: infra/docs/webhooks.md, and not what the code says.
 const SWITCHED_OFF_AFTER: Duration = Duration::from_secs(5 * 86_400);
-
-/// So many dead letters make a subscription suspect, each so long after the one before: infra/docs/outcomes.md.
-const SUSPECT_FROM: usize = 3;
-const DEAD_LETTERS_APART: Duration = Duration::from_secs(3_600);
 
 /// From so many endpoints on that are gone together, the guard keeps all.
 const MANY: usize = 10;
@@ -45,6 +42,11 @@ impl Facts {
         }
         if standing.is_some() {
             self.stored_at.insert(key.clone(), now);
+        }
+        if standing.as_ref().is_some_and(|it| it.is_suspect) {
+            self.suspect_since.entry(key.clone()).or_insert(now);
+        } else {
+            self.suspect_since.remove(key);
         }
         match standing {
             Some(standing) => self.standing.insert(key.clone(), standing),
@@ -94,6 +96,7 @@ impl Memo {
         if off.zip(began).is_some_and(|(off, began)| off < began) {
             self.violated(format!("{key} was posted to {address}, which had been switched off or erased"));
         }
+        self.posts_to_a_suspect(key, token, state);
         // Of a message to the endpoint itself of a person that was erased, nothing is kept: no wait either.
         if let Some((until, by)) = self.facts.asked.get(key)
             && now.plus(TOLERANCE) < *until
@@ -117,26 +120,6 @@ impl Memo {
         }
     }
 
-    /// A subscription became suspect, or was verified.
-    fn suspects(&mut self, key: &SubscriptionKey, answers: &Answers, is_suspect: bool) {
-        self.situations.saw(if is_suspect { Situation::Suspected } else { Situation::Verified });
-        if !is_suspect {
-            if answers.succeeded_at.is_none() {
-                self.violated(format!("{key} is suspect no longer, and nothing was accepted there"));
-            }
-            return;
-        }
-        let refused = answers.refused_apart(DEAD_LETTERS_APART - UNDER_WAY);
-        if refused < SUSPECT_FROM {
-            self.violated(format!(
-                "{key} is suspect, and was refused {refused} times since its last success"
-            ));
-        }
-        if self.facts.refused_alone.as_ref().is_some_and(|alone| *alone != key.id.as_str()) {
-            self.violated(format!("{key} is suspect, and was refused only when all were"));
-        }
-    }
-
     /// What a worker made of a subscription.
     pub(crate) fn changes(&mut self, key: &SubscriptionKey, after: Option<&Standing>, now: Timestamp) {
         let Some(before) = self.facts.standing.get(key).cloned() else {
@@ -152,9 +135,8 @@ impl Memo {
             return self.violated(format!("{key} leads to an address that its user did not choose"));
         }
         let to = after.map(|after| after.state);
-        if to == Some(before.state) {
-            let is_suspect = after.is_some_and(|after| after.is_suspect);
-            return self.suspects(key, &answers, is_suspect);
+        if let Some(after) = after.filter(|after| after.state == before.state) {
+            return self.changes_its_doubts(key, &before, after, &answers);
         }
         let announced = match to {
             Some(State::Disabled) => Some("disabled"),
@@ -191,7 +173,7 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     successes(remains, memo);
     if remains.storage.is_watched {
         gone(remains, memo);
-        suspects(remains, memo);
+        suspects::judge(remains, memo);
         dead(remains, memo);
         announced(remains, memo);
     }
@@ -251,26 +233,6 @@ fn gone(remains: &Remains<'_>, memo: &mut Memo) {
             memo.violated(format!("{key} is gone, and was neither removed nor put in quarantine"));
         }
     }
-}
-
-/// Who was accepted since is suspect no longer, and who alone is refused to the end is.
-fn suspects(remains: &Remains<'_>, memo: &mut Memo) {
-    let mut violations = Vec::new();
-    for (key, stored) in remains.state.subscriptions.iter().filter(|(_, it)| it.state == State::Active) {
-        let address = stored.recipient.endpoint().expose().as_str();
-        let answers = memo.facts.answers.get(address).cloned().unwrap_or_default();
-        let suspect_at = stored.doubts.suspect_at;
-        let is_verified = |at: Timestamp| answers.verified_at.is_some_and(|ok| ok > at.plus(UNDER_WAY));
-        if suspect_at.is_some_and(is_verified) {
-            violations.push(format!("{key} is suspect, and was sent to since"));
-        }
-        let is_alone = memo.facts.refused_alone.as_ref().is_some_and(|alone| *alone == key.id.as_str());
-        let is_refused = answers.refused_apart(DEAD_LETTERS_APART + UNDER_WAY) >= 2 * SUSPECT_FROM;
-        if is_alone && is_refused && key.tenant.as_str() == "acme" && suspect_at.is_none() {
-            violations.push(format!("{key} alone was refused for hours, and is not suspect"));
-        }
-    }
-    violations.into_iter().for_each(|violation| memo.violated(violation));
 }
 
 /// A receiver that has failed for days is switched off with the next message that fails for good.

@@ -360,10 +360,11 @@ fn dead(blank: Scenario, rng: &mut StdRng) -> Scenario {
 }
 
 /// Messages to all in each hour. The first receiver is refused from the beginning, and half of the time accepts in the end. The others are
-/// refused for three of these hours.
+/// refused for three of these hours. Where suspects are held, it lasts until the next probes.
 fn refused(blank: Scenario, rng: &mut StdRng) -> Scenario {
-    const ROUNDS: u64 = 13;
     const EVERY: u64 = 3_900;
+    let holds_suspects = rng.random();
+    let rounds = if holds_suspects { 20 } else { 13 };
     let is_calm = rng.random_bool(0.6);
     let refuses = Behaviour::Answers(if rng.random() { 403 } else { 400 });
     let at_round = |round: u64| Duration::from_secs(round * EVERY - 600);
@@ -377,7 +378,7 @@ fn refused(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let mut receivers = vec![Receiver { is_webhook: false, phases: alone }];
     receivers.extend(vec![Receiver { is_webhook: false, phases: together }; rng.random_range(5..=8)]);
     let mut sendings = Vec::new();
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds {
         for receiver in 0..receivers.len() {
             let at = Duration::from_secs(round * EVERY) + secs(rng, 0, 20);
             sendings.push(plain(sendings.len(), at, receiver));
@@ -392,8 +393,13 @@ fn refused(blank: Scenario, rng: &mut StdRng) -> Scenario {
         let faults = Faults { death: 0.2, duplicate: 0.2, ..Faults::default() };
         (faults, secs(rng, 3_600, 14_400), workers(3))
     };
-    let lasts = Duration::from_secs((ROUNDS + 1) * EVERY);
-    let storage =
-        Storage { is_watched: true, lasts, sweep_every: Duration::from_secs(3_600), ..Storage::default() };
+    let lasts = Duration::from_secs((rounds + 1) * EVERY);
+    let storage = Storage {
+        is_watched: true,
+        holds_suspects,
+        lasts,
+        sweep_every: Duration::from_secs(3_600),
+        ..Storage::default()
+    };
     Scenario { clocks, faults, faults_end, receivers, sendings, storage, ..blank }
 }

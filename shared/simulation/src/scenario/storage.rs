@@ -83,6 +83,8 @@ pub struct Storage {
     pub lasts: Duration,
     /// Whether subscriptions are watched.
     pub is_watched: bool,
+    /// Whether messages to suspect subscriptions are held.
+    pub holds_suspects: bool,
 }
 
 impl Default for Storage {
@@ -97,6 +99,7 @@ impl Default for Storage {
             sweep_every: Duration::from_secs(300),
             lasts: Duration::ZERO,
             is_watched: false,
+            holds_suspects: false,
         }
     }
 }

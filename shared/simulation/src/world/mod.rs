@@ -31,6 +31,7 @@ use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::Cancellation;
 use redial_core::route::WaitSettings;
 use redial_core::share::{Concurrency, Share};
+use redial_core::subscription::Suspects;
 use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
@@ -292,6 +293,7 @@ impl World {
             audience_pages: scenario.audiences.by_the_page,
             origin_lines: true,
             time_zone: Zone::utc(),
+            suspects: if scenario.storage.holds_suspects { Suspects::Hold } else { Suspects::Send },
             ..memory::dispatch_settings()
         };
         let of = || memory.clone();

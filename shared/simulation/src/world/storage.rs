@@ -255,7 +255,9 @@ impl World {
         if self.stage.scenario.focus == Some(Focus::Refused) {
             self.stage.watch.saw(Situation::RefusedTogether);
         }
-        self.stage.watch.memo().facts.refused_alone = self.stage.scenario.refused_alone();
+        let mut memo = self.stage.watch.memo();
+        memo.facts.refused_alone = self.stage.scenario.refused_alone();
+        memo.facts.holds_suspects = self.stage.scenario.storage.holds_suspects;
     }
 }
 
