@@ -51,8 +51,8 @@ struct Tried {
 }
 
 impl Tried {
-    fn without_attempt(plan: Plan, facts: Facts) -> Self {
-        Self { plan, facts, seen: None, took: Duration::ZERO }
+    fn without_attempt(plan: Plan, in_doubt: bool) -> Self {
+        Self { plan, facts: Facts { in_doubt, ..Facts::default() }, seen: None, took: Duration::ZERO }
     }
 }
 
@@ -80,7 +80,7 @@ impl<P: Ports> Worker<P> {
     ) -> Result<Tried, Setback> {
         let policy = job.policy();
         if let Some(end) = plan::in_doubt(was_in_doubt, policy) {
-            return Ok(Tried::without_attempt(end, Facts { in_doubt: true, ..Facts::default() }));
+            return Ok(Tried::without_attempt(end, was_in_doubt));
         }
         let rest = job.due().since(self.system.now());
         if rest > Duration::ZERO {
@@ -96,7 +96,7 @@ impl<P: Ports> Worker<P> {
         }
         let began = self.system.now();
         if job.deadline.is_over(began, job.travel.turn.attempt.0) {
-            return Ok(Tried::without_attempt(Plan::Expired, Facts::default()));
+            return Ok(Tried::without_attempt(Plan::Expired, was_in_doubt));
         }
         // The calls before this one may have been slow. An attempt that outlives its invocation would never be recorded: the latest
         // start leaves [`RESERVE`] after it, to record it and to hand it off.

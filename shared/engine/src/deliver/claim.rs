@@ -44,7 +44,7 @@ impl<P: Ports> Worker<P> {
                     None => claimed.admitted.push((job, in_doubt)),
                     Some(plan) => {
                         self.count(&plan, job.lane);
-                        claimed.ready.push(Planned::without_attempt(job, plan, at));
+                        claimed.ready.push(Planned::without_attempt(job, plan, in_doubt, at));
                     }
                 },
                 Ok(ClaimAnswer::HandOffAgain(entry)) => {

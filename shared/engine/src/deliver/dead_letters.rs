@@ -145,7 +145,7 @@ fn reference(
         trace_id: job.message.traceparent.map(|it| it.trace_id()),
         detail: facts.detail(),
         status: facts.status,
-        attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted),
+        attempts: job.travel.turn.attempt.0 + u32::from(facts.attempted || facts.in_doubt),
         retention_days: job.policy().dlq_retention_days,
         ..Reference::new(key, kind, reason, job.travel.first_sent, now)
     }

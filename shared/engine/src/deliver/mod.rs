@@ -188,7 +188,7 @@ impl<P: Ports> Worker<P> {
         for (job, gate) in gated {
             match gate {
                 Gate::Later(not_before) => {
-                    later.push(Planned::without_attempt(job, Plan::Defer { not_before }, now));
+                    later.push(Planned::without_attempt(job, Plan::Defer { not_before }, false, now));
                 }
                 // The reads may have been slow: an attempt that would come too late is not even claimed.
                 Gate::Go if !self.has_time_for(invocation, std::slice::from_ref(&job)) => {

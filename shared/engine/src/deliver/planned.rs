@@ -66,9 +66,9 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// A plan for which no attempt was made.
-    pub(super) fn without_attempt(job: Job, plan: Plan, at: Timestamp) -> Self {
-        Self { job, plan, facts: Facts::default(), at }
+    /// A plan for which no attempt was made, though one of a worker that died may have arrived.
+    pub(super) fn without_attempt(job: Job, plan: Plan, in_doubt: bool, at: Timestamp) -> Self {
+        Self { job, plan, facts: Facts { in_doubt, ..Facts::default() }, at }
     }
 
     /// The plan that an entry of the ledger holds.

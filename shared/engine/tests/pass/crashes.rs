@@ -69,6 +69,21 @@ fn a_repetition_that_cannot_be_excluded_is_recorded_as_in_doubt_or_forbidden_by_
 }
 
 #[test]
+fn a_dead_letter_counts_the_attempt_that_may_have_arrived() {
+    for (fields, is_erased) in [(r#","retry":{"retry_in_doubt":false}"#, false), ("", true)] {
+        let mut harness = Harness::prepared(Whom::Browser, vec![], fields);
+        let id = harness.queued().remove(0);
+        harness.dies_over(&id, "post");
+        if is_erased {
+            harness.state().subscriptions.clear();
+        }
+        harness.run();
+        let attempts: Vec<u32> = harness.state().described.values().map(|it| it.attempts).collect();
+        assert_eq!((harness.posts_to("m"), attempts), (1, vec![1]), "{fields}");
+    }
+}
+
+#[test]
 fn what_was_recorded_before_the_hash_key_was_rotated_is_still_carried_out_after_it() {
     for (dies_after, state) in
         [("record", subscription::State::Active), ("switch_off", subscription::State::Disabled)]
