@@ -136,13 +136,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "Some((from, recorded)) if from.as_ref() == after && recorded.recipients == 0 => Some(recorded.clone()),",
     },
     Mutant {
-        name: "a page that lost its recipients needs no rest",
-        rule: "a part rests for a page as it was recorded",
-        file: AUDIENCE,
-        find: "counted: members.len().max(bounds.recipients.into()),",
-        replace: "counted: members.len() + 0 * usize::from(bounds.recipients),",
-    },
-    Mutant {
         name: "the next page's message may fail",
         rule: "a part is acknowledged once it has its next message",
         file: EXPAND,
