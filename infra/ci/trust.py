@@ -4,9 +4,9 @@
     python3 infra/ci/trust.py LOGS [REPORT…] [--check]
 
 infra/ci/guarantees.json names the guarantees, their tests ("SUITE MODULE::TEST", or "verify ROAD"), and the planted defects that the
-simulation has to find. LOGS is the folder with the logs of `.ci/run tests dynamodb localstack localstack-e2e`; a REPORT is a file that `redial verify
---roads --report` wrote about a stack on AWS. With --check nothing is written: the exit status is 1 if the page says anything else than
-these logs, of the parts that they are about. A test that did not pass is an error in either case.
+simulation has to find. LOGS is the folder with the logs of `.ci/run tests dynamodb localstack localstack-e2e mutants`; a REPORT is a file that `redial
+verify --roads --report` wrote about a stack on AWS. With --check nothing is written: the exit status is 1 if the page says anything else than
+these logs, of the parts that they are about. A test that failed, or a planted defect that was not found, is an error in either case.
 """
 
 import json
@@ -37,6 +37,8 @@ ROADS_TEST, LONG_ROAD = "cli verify::every_road_ends_as_it_has_to_and_the_receiv
 
 RUNNING = re.compile(r"^ +Running (?:unittests )?(\S+) \(")
 RESULT = re.compile(r"^test (\S+) \.\.\. .*?\b(ok|FAILED|ignored)$")
+# Of `cargo sim mutants`: after how many seeds and seconds, and which.
+FOUND = re.compile(r"^ +\d+ +\d+\.\d  (\S.*)$", re.MULTILINE)
 INTRODUCTION = """\
 # What is proved, and on what
 
@@ -64,14 +66,14 @@ def suite_of(source):
     return path.parent.name if path.name == "main.rs" and path.parent.name != "src" else path.stem
 
 
-def passed(log):
-    """The tests that passed, as "SUITE MODULE::TEST"."""
-    suite, tests = "", set()
+def ended(log):
+    """How tests ended, by "SUITE MODULE::TEST"."""
+    suite, tests = "", {}
     for line in log.read_text(errors="replace").splitlines():
         if running := RUNNING.match(line):
             suite = suite_of(running[1])
-        elif (result := RESULT.match(line)) and result[2] == "ok":
-            tests.add(f"{suite} {result[1]}")
+        elif result := RESULT.match(line):
+            tests[f"{suite} {result[1]}"] = result[2]
     return tests
 
 
@@ -94,9 +96,11 @@ def seen(logs, reports):
     parts = {AWS: set().union(*map(reported, reports))} if reports else {}
     for name, part_of in LOGS.items():
         log = logs / name
-        tests = passed(log) if log.exists() else set()
-        for test in tests:
-            parts.setdefault(part_of(test.split()[0]), set()).add(test)
+        for test, end in (ended(log) if log.exists() else {}).items():
+            if end == "FAILED":
+                raise Wrong(f'{log}: "{test}" failed')
+            if end == "ok":
+                parts.setdefault(part_of(test.split()[0]), set()).add(test)
     for tests in parts.values():
         if ROADS_TEST in tests:
             tests |= roads() - {f"verify {LONG_ROAD}"}
@@ -108,12 +112,19 @@ def planted():
     return {name for file in PLANTED.glob("*.rs") for name in names.findall(file.read_text())}
 
 
-def check_names(guarantees, parts):
+def found(log):
+    """The planted defects that the simulation found; None if it did not search."""
+    return set(FOUND.findall(log.read_text(errors="replace"))) if log.exists() else None
+
+
+def check_names(guarantees, parts, caught):
     known, walked = planted(), roads()
     for it in guarantees:
         for name in it["planted"]:
             if name not in known:
                 raise Wrong(f'{it["guarantee"]}: no planted defect is called "{name}"')
+            if caught is not None and name not in caught:
+                raise Wrong(f'{it["guarantee"]}: the simulation did not find the planted defect "{name}"')
         for test in it["tests"]:
             if test.startswith("verify "):
                 if test not in walked:
@@ -164,13 +175,13 @@ def main():
     now = seen(logs, reports)
     if not now:
         raise Wrong("these logs have no test that passed")
-    check_names(guarantees, now)
-    # What did not run this time is as it was, and a page that lacks what ran says nothing wrong.
-    before, checks = recorded(), "--check" in sys.argv
+    check_names(guarantees, now, found(logs / "run_mutants.log"))
+    # What did not run this time is as it was.
+    before = recorded()
     for part in SELECTED & set(now):
-        now[part] = before[part] | (set() if checks else now[part])
+        now[part] |= before[part]
     text = page(guarantees, before | now)
-    if not checks:
+    if "--check" not in sys.argv:
         PAGE.write_text(text)
     elif not PAGE.exists() or PAGE.read_text() != text:
         raise Wrong("infra/docs/trust.md differs from what passed: .ci/run tests dynamodb localstack localstack-e2e && python3 infra/ci/trust.py target/ci/log")

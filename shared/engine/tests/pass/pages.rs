@@ -285,9 +285,7 @@ fn a_page_that_runs_out_of_time_goes_on_in_a_message_of_its_own() {
 
 #[test]
 fn what_could_not_be_recorded_is_sent_to_again_and_nothing_is_lost() {
-    for name in
-        ["audiences.write_sheet", "audiences.claim_page", "claim", "record", "send", "subscriptions.load"]
-    {
+    for name in ["audiences.write_sheet", "audiences.claim_page", "claim", "record", "send", "load"] {
         for kind in [PortErrorKind::Throttled, PortErrorKind::Lost, PortErrorKind::Broken] {
             let (mut harness, ids) = with_page(6);
             harness.state().answers.insert(Harness::endpoint(&ids[1]), vec![answered(503)]);
@@ -295,6 +293,7 @@ fn what_could_not_be_recorded_is_sent_to_again_and_nothing_is_lost() {
             until_page(&mut harness);
             harness.memory.fail(name, 1, kind);
             harness.run();
+            assert_eq!(harness.state().failing[name].0, 0, "it was called, and failed");
             all_are_sent(&harness, &ids, 3, &format!("{name} {kind:?}"));
         }
     }

@@ -112,6 +112,7 @@ pub(crate) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     protection::judge_limits(remains.scenario, state.now, memo);
     audiences::judge(remains, memo);
     storage::judge(remains, memo);
+    suspects::judge(remains, memo);
     hostile::judge(remains, memo);
     persons::judge(remains, memo);
     tags::judge(remains, memo);

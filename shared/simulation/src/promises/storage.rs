@@ -14,7 +14,6 @@ use redial_memory::State as Stored;
 use super::confirmations;
 use super::posts::TOLERANCE;
 use super::remains::Remains;
-use super::suspects;
 use crate::address;
 use crate::facts::{Facts, Standing};
 use crate::scenario::storage::Wave;
@@ -173,7 +172,6 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     successes(remains, memo);
     if remains.storage.is_watched {
         gone(remains, memo);
-        suspects::judge(remains, memo);
         dead(remains, memo);
         announced(remains, memo);
     }

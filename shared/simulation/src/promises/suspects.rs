@@ -112,6 +112,9 @@ impl Memo {
 
 /// Who was accepted since is suspect no longer, and who alone is refused to the end is.
 pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
+    if !remains.storage.is_watched {
+        return;
+    }
     let mut violations = Vec::new();
     for (key, stored) in remains.state.subscriptions.iter().filter(|(_, it)| it.state == State::Active) {
         let address = stored.recipient.endpoint().expose().as_str();
