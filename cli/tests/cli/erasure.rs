@@ -123,7 +123,7 @@ async fn stored() -> Person {
         at: System.now(),
         decided: true,
     };
-    book.add_candidate(7, candidate).await.expect("it is written");
+    book.add_candidate(7, candidate, 7).await.expect("it is written");
     Person { stack, browser, hook }
 }
 

@@ -61,7 +61,10 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_is_reported_first_by_every_command() {
     let Some(disk) = SmallDisk::mount() else {
-        assert!(std::env::var_os("CI").is_none(), "unshare --user --mount: this user may not mount a file system");
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "unshare --user --mount: this user may not mount a file system"
+        );
         eprintln!("skipped: this user may not mount a file system in a namespace (unshare --user --mount)");
         return;
     };

@@ -2,18 +2,22 @@
 //! scheduled sweeps.
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
+use futures_util::future::join_all;
 use lambda_runtime::{Error, LambdaEvent};
 use redial_adapters::outbox_sqs::QueueArn;
+use redial_adapters::system::System;
 use redial_core::body::Body;
 use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::{QueueMessage, Sweep};
+use redial_engine::ports::Clock as _;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::worker::AwsWorker;
 
-/// What a sweep keeps in reserve of its invocation's time.
+/// What is kept in reserve of an invocation's time.
 const RESERVE_MS: i64 = 3_000;
 
 /// An event of either kind.
@@ -65,12 +69,10 @@ pub(crate) async fn handle(
     queues: &Queues,
     event: LambdaEvent<Event>,
 ) -> Result<Value, Error> {
+    let end = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
+    let deadline = Timestamp::from_ms(end.saturating_sub(RESERVE_MS));
     match event.payload {
-        Event::Sweep { sweep: which } => {
-            let end = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
-            let deadline = Timestamp::from_ms(end.saturating_sub(RESERVE_MS));
-            Ok(serde_json::to_value(worker.sweep(which, deadline).await?)?)
-        }
+        Event::Sweep { sweep: which } => Ok(serde_json::to_value(worker.sweep(which, deadline).await?)?),
         Event::Batch(batch) => {
             let arn = batch.records.first().and_then(|record| record.event_source_arn.as_deref());
             let kind = queues.kind(arn);
@@ -81,9 +83,10 @@ pub(crate) async fn handle(
                 Kind::Events => come_back.extend(worker.relay(&messages).await.iter().map(Result::is_err)),
                 Kind::EventsToKeep => come_back.resize(messages.len(), true),
                 Kind::Messages => {
-                    for message in &messages {
-                        come_back.push(worker.clean(message).await.is_err());
-                    }
+                    // A batch that is not answered in time comes back as a whole, what was done of it included.
+                    let left = deadline.since(System.now());
+                    let cleaned = messages.iter().map(|message| timeout(left, worker.clean(message)));
+                    come_back.extend(join_all(cleaned).await.iter().map(|done| !matches!(done, Ok(Ok(())))));
                 }
             }
             let mut response = SqsBatchResponse::default();

@@ -105,6 +105,10 @@ impl DynamoLedger {
     ) -> Statement {
         let mut sets = claimed(claim, stored, now);
         sets.extend(["not_before", "held_by", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
+        if claim.settlement.is_some() {
+            // An end without an attempt has no answer.
+            sets.extend(["status", "headers"].map(|name| (name, or_null(None))));
+        }
         // A success that only a batch had is kept in the history.
         sets.extend(folded);
         // A doubt of an earlier lineage does not apply to a replay.

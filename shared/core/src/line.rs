@@ -69,8 +69,14 @@ impl Line {
 
     /// The partitions of its shards, those first that leave first.
     pub fn shards(&self, shards: u16) -> impl Iterator<Item = LineShard> {
+        self.shards_from(0, shards)
+    }
+
+    /// The same, of each rank from this number on.
+    pub fn shards_from(&self, first: u16, shards: u16) -> impl Iterator<Item = LineShard> {
         let line = self.clone();
-        let numbers = move |rank| (0..shards.clamp(1, MAX_SHARDS)).map(move |number| (rank, number));
+        let shards = shards.clamp(1, MAX_SHARDS);
+        let numbers = move |rank| (0..shards).map(move |number| (rank, (first + number) % shards));
         let all = RANKS.into_iter().flat_map(numbers);
         all.map(move |(rank, number)| LineShard { line: line.clone(), rank, number })
     }

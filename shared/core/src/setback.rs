@@ -33,8 +33,9 @@ pub enum Setback {
 /// redrive (`maxReceiveCount` 20) takes it away. After errors almost two hours have passed by then, so that copies cannot multiply.
 pub const SENT_AGAIN_FROM: u32 = 15;
 
-/// SQS's own limit of a visibility time-out (ChangeMessageVisibility, API reference).
-const MAX_VISIBILITY_SECS: u64 = 43_200;
+/// SQS refuses a visibility time-out that ends later than 12 hours after the receive (ChangeMessageVisibility, API reference): an invocation
+/// that lasts a quarter of an hour is taken off.
+const MAX_VISIBILITY_SECS: u64 = 43_200 - 900;
 
 /// The wait after the first error of our own, in seconds. It doubles with each receive.
 const FIRST_BACKOFF_SECS: u64 = 5;
@@ -146,9 +147,14 @@ mod tests {
 
     #[test]
     fn a_message_that_is_held_back_waits_for_its_time_and_backs_off() {
-        for (receives, until_secs, secs) in
-            [(2, 130, 30), (2, 103, 10), (4, 130, 40), (15, 103, 900), (15, 1_300, 1_200)]
-        {
+        for (receives, until_secs, secs) in [
+            (2, 130, 30),
+            (2, 103, 10),
+            (4, 130, 40),
+            (15, 103, 900),
+            (15, 1_300, 1_200),
+            (2, 90_000, 42_300),
+        ] {
             let until = Timestamp::from_secs(until_secs);
             assert_eq!(waits(&Setback::HeldBack { until }, receives), [secs; 200], "{receives} {until_secs}");
         }

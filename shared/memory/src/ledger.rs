@@ -230,7 +230,7 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         place: claim.place,
         endpoint_hash: claim.endpoint_hash.clone(),
         subscription: claim.subscription.clone(),
-        status: stored.as_ref().and_then(|entry| entry.status),
+        status: stored.as_ref().and_then(|entry| entry.status).filter(|_| claim.settlement.is_none()),
         reason: claim.settlement.and_then(|end| end.reason),
         not_sent: None,
         provider_word: None,

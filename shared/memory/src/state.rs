@@ -243,7 +243,8 @@ pub struct State {
     /// What failed in the attempts that sent nothing, in their order.
     pub not_sent: Vec<NotSent>,
     pub candidates: BTreeMap<i64, BTreeMap<SubscriptionKey, PruneCandidate>>,
-    pub open_windows: BTreeSet<i64>,
+    /// The windows in which they got a candidate last.
+    pub open_windows: BTreeMap<i64, i64>,
 }
 
 /// Which calls: whether a call of that name is one of them.

@@ -6,7 +6,7 @@ use redial_core::subscription::{self, Doubts, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+    OpenWindow, PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
 use super::book::leaves;
@@ -38,7 +38,7 @@ impl Subscriptions for Memory {
     async fn switch_off(
         &self,
         updates: Vec<(SubscriptionUpdate, subscription::State)>,
-    ) -> Vec<Result<(), PortError>> {
+    ) -> Vec<Result<bool, PortError>> {
         assert_distinct(updates.iter().map(|(update, _)| &update.key));
         self.effect_on_each("switch_off", updates, |state, (update, to)| {
             let is_off = turn(state, &update, subscription::State::Active, to);
@@ -49,6 +49,7 @@ impl Subscriptions for Memory {
             {
                 it.health.failing_since.get_or_insert(update.at);
             }
+            is_off
         })
         .await
     }
@@ -206,9 +207,9 @@ impl SubscriptionHealth for Memory {
         .await
     }
 
-    async fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> Result<(), PortError> {
+    async fn add_candidate(&self, window: i64, candidate: PruneCandidate, now: i64) -> Result<(), PortError> {
         self.effect("add_candidate", |state| {
-            state.open_windows.insert(window);
+            state.open_windows.insert(window, now);
             state.candidates.entry(window).or_default().insert(candidate.key.clone(), candidate.clone());
         })
         .await
@@ -229,13 +230,19 @@ impl SubscriptionHealth for Memory {
         .await
     }
 
-    async fn open_windows(&self, before: i64) -> Result<Vec<i64>, PortError> {
-        self.effect("open_windows", |state| state.open_windows.range(..before).copied().collect()).await
+    async fn open_windows(&self, before: i64) -> Result<Vec<OpenWindow>, PortError> {
+        self.effect("open_windows", |state| {
+            let open = state.open_windows.iter().map(|(&number, &added_in)| OpenWindow { number, added_in });
+            open.filter(|open| open.number < before && open.added_in < before).collect()
+        })
+        .await
     }
 
-    async fn close_window(&self, window: i64) -> Result<(), PortError> {
+    async fn close_window(&self, window: OpenWindow) -> Result<(), PortError> {
         self.effect("close_window", |state| {
-            state.open_windows.remove(&window);
+            if state.open_windows.get(&window.number) == Some(&window.added_in) {
+                state.open_windows.remove(&window.number);
+            }
         })
         .await
     }

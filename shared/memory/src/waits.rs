@@ -13,6 +13,9 @@ use redial_engine::ports::{
 use super::items::{fits, others_of_parked};
 use super::{Memory, State};
 
+/// DynamoDB ends a page after a megabyte.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// After this time, parts without their first part are removed when their partition is read.
 const ABANDONED: Duration = Duration::from_secs(900);
 
@@ -75,7 +78,13 @@ impl Parking for Memory {
             let now = state.now;
             state.unfinished.retain(|(of, _), put_at| *of != partition || now.since(*put_at) <= ABANDONED);
             let own = state.parked.values().filter(|item| item.key.partition == partition);
-            own.take(usize::from(limit)).cloned().collect()
+            let mut bytes = 0;
+            let is_on_it = |item: &&ParkedItem| {
+                let is_first = bytes == 0;
+                bytes += item.body.len();
+                is_first || bytes <= PAGE_BYTES
+            };
+            own.take(usize::from(limit)).take_while(is_on_it).cloned().collect()
         })
         .await
     }

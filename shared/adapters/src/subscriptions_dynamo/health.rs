@@ -16,7 +16,7 @@ use redial_core::subscription::{Doubts, State, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    Clock as _, PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+    Clock as _, OpenWindow, PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
 use super::item::{DOUBTS, doubts};
@@ -125,17 +125,17 @@ impl DynamoSubscriptions {
     }
 
     /// It is listed with the failing ones until it is enabled: since its first failure if there was one, else since now.
-    async fn switch_off_webhook(&self, update: &SubscriptionUpdate) -> Result<(), PortError> {
+    async fn switch_off_webhook(&self, update: &SubscriptionUpdate) -> Result<bool, PortError> {
         let expression = format!("SET #state = :disabled, updated_at = :at, {BEGINS_TO_FAIL}");
         let values = [(":active", s(State::Active.label())), (":disabled", s(State::Disabled.label()))];
         let update = self
             .update_if_same_endpoint(update, expression, values)
             .condition_expression("endpoint = :endpoint AND #state = :active");
-        self.table.send(update).await.map(|_| ())
+        Ok(self.table.send(update).await?.is_done())
     }
 
     async fn write_candidate(&self, window: i64, candidate: &PruneCandidate) -> Result<(), PortError> {
-        let row = item([
+        let mut row = item([
             ("pk", s(format!("prune#{window}"))),
             ("sk", s(candidate.key.to_string())),
             ("tenant", s(candidate.key.tenant.as_str())),
@@ -143,8 +143,11 @@ impl DynamoSubscriptions {
             ("endpoint_hash", s(candidate.endpoint_hash.as_str())),
             ("at", ms(candidate.at)),
             ("decided", AttributeValue::Bool(candidate.decided)),
-            ("expires_at", expiry(System.now().plus(WINDOW_KEPT))),
         ]);
+        // One that is not decided yet stays until it is.
+        if candidate.decided {
+            row.insert("expires_at".to_owned(), expiry(System.now().plus(WINDOW_KEPT)));
+        }
         self.control.table.put(row).await
     }
 }
@@ -164,7 +167,7 @@ impl Subscriptions for DynamoSubscriptions {
         found.into_iter().map(|item| self.read(item?.as_ref())).collect()
     }
 
-    async fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> Vec<Result<(), PortError>> {
+    async fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> Vec<Result<bool, PortError>> {
         let is_disabled = |(_, state): &&(SubscriptionUpdate, State)| *state == State::Disabled;
         let gone = updates.iter().filter(|update| !is_disabled(update)).map(|(update, _)| update.clone());
         let if_active = [state(State::Active)];
@@ -181,7 +184,7 @@ impl Subscriptions for DynamoSubscriptions {
             | State::Gone
             | State::Quarantined
             | State::Expired
-            | State::Stale => gone.next().map(|done| done.map(|_| ())),
+            | State::Stale => gone.next(),
         };
         updates.iter().map(answer).map(|done| done.expect("every update was made")).collect()
     }
@@ -305,8 +308,10 @@ impl SubscriptionHealth for DynamoSubscriptions {
         self.control.subscriptions_of(tenant).await
     }
 
-    async fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> Result<(), PortError> {
-        self.control.table.put(key(WINDOWS, window_key(window))).await?;
+    async fn add_candidate(&self, window: i64, candidate: PruneCandidate, now: i64) -> Result<(), PortError> {
+        let mut open = key(WINDOWS, window_key(window));
+        open.insert("added_in".to_owned(), n(now));
+        self.control.table.put(open).await?;
         self.write_candidate(window, &candidate).await
     }
 
@@ -320,19 +325,30 @@ impl SubscriptionHealth for DynamoSubscriptions {
         self.write_candidate(window, &PruneCandidate { decided: true, ..candidate.clone() }).await
     }
 
-    async fn open_windows(&self, before: i64) -> Result<Vec<i64>, PortError> {
+    async fn open_windows(&self, before: i64) -> Result<Vec<OpenWindow>, PortError> {
         let items = self.control.below(WINDOWS, &window_key(before)).await?;
-        Ok(items.iter().filter_map(|item| item.text("sk")?.parse().ok()).collect())
+        let open = items.iter().filter_map(open_window);
+        Ok(open.filter(|open| open.added_in < before).collect())
     }
 
-    async fn close_window(&self, window: i64) -> Result<(), PortError> {
-        self.control.table.delete(key(WINDOWS, window_key(window))).await.map(|_| ())
+    async fn close_window(&self, window: OpenWindow) -> Result<(), PortError> {
+        let OpenWindow { number, added_in } = window;
+        let of_an_earlier_release = "attribute_not_exists(added_in)";
+        let unchanged = format!("added_in = :added_in OR {of_an_earlier_release}");
+        let values = [(":added_in", n(added_in))];
+        self.control.table.delete_if(key(WINDOWS, window_key(number)), &unchanged, values).await.map(|_| ())
     }
 }
 
 /// Twelve digits, so that text order is the order of numbers.
 fn window_key(window: i64) -> String {
     format!("{:012}", window.max(0))
+}
+
+/// Earlier releases wrote only the number, of the window that it was then.
+fn open_window(item: &Item) -> Option<OpenWindow> {
+    let number = item.text("sk")?.parse().ok()?;
+    Some(OpenWindow { number, added_in: item.number("added_in").unwrap_or(number) })
 }
 
 fn candidate(item: &Item) -> Option<PruneCandidate> {

@@ -68,11 +68,13 @@ impl<P: Ports> Worker<P> {
         let mut swept = Swept::default();
         let done = match which {
             Sweep::Waits => self.sweep_waits(deadline, &mut swept).await,
-            // What one of these cannot do keeps the others from nothing.
+            // What one of these cannot do, or has no time for, keeps the others from nothing.
             Sweep::Prune => {
-                let pruned = self.prune(deadline, &mut swept).await;
-                let announced = self.announce_replaced(deadline, &mut swept).await;
-                pruned.and(announced).and(self.walk(deadline, &mut swept).await)
+                let now = self.clock.now();
+                let part = |of_four| now.plus(deadline.since(now) * of_four / 4);
+                let announced = self.announce_replaced(part(1), &mut swept).await;
+                let walked = self.walk(part(2), &mut swept).await;
+                announced.and(walked).and(self.prune(deadline, &mut swept).await)
             }
             Sweep::Bodies => self.sweep_bodies(deadline, &mut swept).await,
             Sweep::Erasures => self.sweep_erasures(deadline, &mut swept).await,

@@ -117,8 +117,10 @@ impl<P: Ports> Worker<P> {
             Claim { ask, channel, endpoint_hash, subscription, given, place, kept_until, settlement }
         };
         // With a TTL of 0 nothing is sent again: hours in which no worker could claim it bring it here, and it is no poison.
-        if entry.is_none() && message.ttl == Some(Ttl::ZERO) {
-            self.end(ended(State::Expired, Reason::TtlOver), None, now).await?;
+        let is_unclaimed =
+            !is_conflict && entry.as_ref().is_none_or(|entry| is_unclaimed(entry, travel.turn));
+        if is_unclaimed && message.ttl == Some(Ttl::ZERO) {
+            self.end(ended(State::Expired, Reason::TtlOver), entry.as_ref(), now).await?;
             let reason = Some(Reason::TtlOver);
             return self
                 .announce(end_of(message, State::Expired, now).map(|end| Event { reason, ..end }))
@@ -139,9 +141,11 @@ impl<P: Ports> Worker<P> {
             key: key.clone(),
         };
         let Turn { lineage, attempt } = travel.turn;
+        let of_this_turn = entry.as_ref().filter(|entry| !is_conflict && entry.turn == travel.turn);
+        let may_have_arrived = of_this_turn.is_some_and(|it| it.in_doubt || it.state == State::Sending);
         let reference = Reference {
             lineage: lineage.0,
-            attempts: attempt.0,
+            attempts: attempt.0 + u32::from(may_have_arrived),
             channel: channel.label().to_owned(),
             tags: message.tags.to_text(),
             trace_id: message.traceparent.map(|it| it.trace_id()),
@@ -291,6 +295,11 @@ fn end_of(message: &Message, state: State, at: Timestamp) -> Option<Event> {
 pub(super) fn end_as_recorded(message: &Message, entry: &Entry) -> Option<Event> {
     let (reason, status) = (entry.reason, entry.status);
     Some(Event { reason, status, ..end_of(message, entry.state, entry.updated_at)? })
+}
+
+/// Whether no worker has attempted this turn.
+fn is_unclaimed(entry: &Entry, turn: Turn) -> bool {
+    entry.turn == turn && matches!(entry.state, State::Queued | State::Deferred) && !entry.in_doubt
 }
 
 /// Whether the delivery needs this message no more: it has gone on to another turn, or was cancelled, or has ended in this one with nothing

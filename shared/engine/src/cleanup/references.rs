@@ -65,9 +65,11 @@ impl<P: Ports> Worker<P> {
             }
         }
         // Counted before it is switched off: what is switched off and not counted would never be removed.
-        let window = self.settings.guard.window_of(now);
+        // By when it was answered: endpoints that turned gone together count together however late cleanup gets to them.
+        let guard = &self.settings.guard;
+        let window = guard.window_of(seen.min(now));
         let candidate = PruneCandidate { key: subscription.key, endpoint_hash, at: seen, decided: false };
-        self.subscriptions.add_candidate(window, candidate).await?;
+        self.subscriptions.add_candidate(window, candidate, guard.window_of(now)).await?;
         self.subscriptions.mark_gone(update).await
     }
 

@@ -196,7 +196,8 @@ impl<P: Ports> Worker<P> {
         let subscriptions = &self.subscriptions;
         let current = self.settings.guard.window_of(self.clock.now());
         let mut failed = Ok(());
-        for window in subscriptions.open_windows(current - 1).await? {
+        for open in subscriptions.open_windows(current - 1).await? {
+            let window = open.number;
             let candidates = subscriptions.candidates(window).await?;
             let gone = self.gone_by_tenant(window, &candidates).await?;
             let mut judged = BTreeMap::new();
@@ -210,7 +211,7 @@ impl<P: Ports> Worker<P> {
                 all_decided = all_decided.and(decided);
             }
             if all_decided.is_ok() {
-                subscriptions.close_window(window).await?;
+                subscriptions.close_window(open).await?;
             }
             failed = failed.and(all_decided);
         }

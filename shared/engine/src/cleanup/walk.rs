@@ -84,17 +84,22 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Announces that it is removed, and removes it. It is off by now, so that nothing is sent to what was announced.
+    /// Announces that it is removed, and removes it. It is off by now, so that nothing is sent to what was announced; its browser may have
+    /// submitted it again since the walk found it.
     async fn remove_ended(
         &self,
         ended: &Subscription,
         reason: Reason,
         count: &mut u32,
     ) -> Result<(), PortError> {
+        let endpoint = ended.recipient.endpoint();
+        let is_still = |it: Subscription| it.state != State::Active && it.recipient.endpoint() == endpoint;
+        if !self.subscriptions.get(&ended.key).await?.is_some_and(is_still) {
+            return Ok(());
+        }
         let now = self.clock.now();
         self.announce(Event::of_subscription(&ended.key, Announced::Pruned, Some(reason), now)).await?;
-        let endpoint = ended.recipient.endpoint().clone();
-        let update = SubscriptionUpdate { key: ended.key.clone(), endpoint, at: now };
+        let update = SubscriptionUpdate { key: ended.key.clone(), endpoint: endpoint.clone(), at: now };
         *count += u32::from(self.subscriptions.remove(update).await?);
         Ok(())
     }

@@ -117,7 +117,7 @@ impl<P: Ports> Worker<P> {
             .filter_map(|it| Some((it.job.place, update(&it.job, now)?)))
             .collect();
         let done = self.switch_off(wanted, State::Disabled).await;
-        let off = distinct(done.iter().filter(|(_, _, done)| done.is_ok()).map(|(_, key, _)| key));
+        let off = distinct(done.iter().filter(|(_, _, done)| *done == Ok(true)).map(|(_, key, _)| key));
         self.telemetry.count(Metric::EndpointsDisabled, off.len() as u64);
         for (place, _, done) in done {
             if let Err(error) = done {
@@ -128,12 +128,12 @@ impl<P: Ports> Worker<P> {
         ready
     }
 
-    /// Switches these off to `state`; returns for each message whether its subscription was.
+    /// Switches these off to `state`; returns for each message whether its subscription was, by this call.
     async fn switch_off(
         &self,
         wanted: Vec<(usize, SubscriptionUpdate)>,
         state: State,
-    ) -> Vec<(usize, SubscriptionKey, Result<(), PortError>)> {
+    ) -> Vec<(usize, SubscriptionKey, Result<bool, PortError>)> {
         let Shared { updates, waiting } = Shared::of(wanted);
         if updates.is_empty() {
             return Vec::new();

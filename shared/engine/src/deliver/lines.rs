@@ -13,12 +13,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use rand::RngExt as _;
+
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::shards::Ask;
 use super::waits::PAGE;
 use super::worker::{Invocation, Ports, Worker};
 use crate::ports::{
-    Clock, LineRegistry, Outbox, ParkedItem, ParkedKey, Parking, Partition, PortError, Protection, Telemetry,
+    Clock, LineRegistry, Outbox, ParkedItem, ParkedKey, Parking, Partition, PortError, Protection,
+    Randomness, Telemetry,
 };
 use crate::protection::Transition;
 use redial_core::identity::{DeliveryKey, Turn};
@@ -34,6 +37,12 @@ use redial_core::route::DelaySeconds;
 use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
+
+/// In so many shards that hold messages, a few of other tenants' are looked for to become probes.
+const PROBED_SHARDS: usize = 16;
+
+/// So many messages of each.
+const OF_A_PROBED_SHARD: u16 = 25;
 
 /// A shard is looked after no more often than this: of many releases that come together, two are enough.
 const TURN: Duration = Duration::from_secs(5);
@@ -256,7 +265,8 @@ impl<P: Ports> Worker<P> {
                 page.retain(|item| item.key.until().is_none_or(|until| until <= over));
                 let leave = page.len();
                 self.send_on(page, |_, _| Duration::ZERO).await?;
-                if leave < all || leave < usize::from(PAGE) {
+                // A page ends after a megabyte: what is over may be on the next one.
+                if leave == 0 || leave < all {
                     break;
                 }
             }
@@ -264,22 +274,26 @@ impl<P: Ports> Worker<P> {
         Ok(())
     }
 
-    /// Sends a few to become probes: of different tenants, as far as the line has them.
+    /// Sends a few to become probes: of different tenants, as far as the line has them. A tenant's messages lie in some of the shards, so
+    /// several are looked at, and not the same ones each time.
     async fn send_as_probes(&self, line: &Line, shards: u16, number: u32) -> Result<(), PortError> {
-        let mut chosen: Vec<ParkedItem> = Vec::new();
-        for shard in line.shards(shards) {
-            let left = (number as usize).saturating_sub(chosen.len());
-            if left == 0 {
+        let number = number as usize;
+        let first = self.system.rng().random_range(0..shards.max(1));
+        let (mut others, mut same): (Vec<ParkedItem>, Vec<_>) = (Vec::new(), Vec::new());
+        let mut looked_at = 0;
+        for shard in line.shards_from(first, shards) {
+            let found = others.len() + same.len();
+            if others.len() >= number || (found >= number && looked_at >= PROBED_SHARDS) {
                 break;
             }
-            let page = self.parking.page(Partition::Line(shard), PAGE).await?;
-            let (mut others, mut same): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+            let page = self.parking.page(Partition::Line(shard), OF_A_PROBED_SHARD).await?;
+            looked_at += usize::from(!page.is_empty());
             for item in page {
-                let is_new = |of: &[ParkedItem]| of.iter().all(|other| other.tenant != item.tenant);
-                if is_new(&chosen) && is_new(&others) { others.push(item) } else { same.push(item) }
+                let is_new = others.iter().all(|other| other.tenant != item.tenant);
+                if is_new { others.push(item) } else { same.push(item) }
             }
-            chosen.extend(others.into_iter().chain(same).take(left));
         }
+        let chosen = others.into_iter().chain(same).take(number).collect();
         self.send_on(chosen, |_, _| Duration::ZERO).await
     }
 

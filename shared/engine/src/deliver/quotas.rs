@@ -49,9 +49,10 @@ impl<P: Ports> Worker<P> {
     }
 }
 
-/// Whether its schedule or its hours are what makes it wait, before its first attempt.
+/// Whether its schedule or its hours are what makes it wait, before its first attempt. What waited before may have missed its hours by that.
 fn asks_to_wait(job: &Job, now: Timestamp) -> bool {
     let is_scheduled = job.message.deliver_at.is_some_and(|at| now < at);
     let is_first = job.travel.turn.attempt == Attempt::FIRST && job.held_by.is_none();
-    is_scheduled || (is_first && job.message.deliver_between.is_some())
+    let is_fresh = is_first && job.travel.not_before.is_none();
+    is_scheduled || (is_fresh && job.message.deliver_between.is_some())
 }

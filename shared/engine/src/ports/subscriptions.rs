@@ -22,8 +22,8 @@ pub trait Subscriptions: Send + Sync {
     fn load(&self, keys: Vec<SubscriptionKey>) -> impl Answers<Option<Subscription>>;
 
     /// Switches these off, because their endpoints answered 410: to [`State::Gone`], or [`State::Disabled`]. One that is
-    /// off already stays as it is. Keys are distinct.
-    fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> impl Answers<()>;
+    /// off already stays as it is. Answers of each whether this call switched it off. Keys are distinct.
+    fn switch_off(&self, updates: Vec<(SubscriptionUpdate, State)>) -> impl Answers<bool>;
 
     /// Lets a probe of each of these suspect subscriptions through, unless another one was let through after the second time. Answers of
     /// each whether it was. Keys are distinct.
@@ -38,6 +38,14 @@ pub trait Subscriptions: Send + Sync {
     /// Gives up the webhook receivers that are active and have failed since the same time as in these healths. Answers of each
     /// whether this call switched it off. Keys are distinct.
     fn give_up(&self, updates: Vec<(SubscriptionUpdate, Health)>) -> impl Answers<bool>;
+}
+
+/// A window of endpoints that turned gone, which may hold undecided candidates.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct OpenWindow {
+    pub number: i64,
+    /// The window in which it got a candidate last: a later one where cleanup is behind.
+    pub added_in: i64,
 }
 
 /// An endpoint that is gone, watched until its window is over.
@@ -82,19 +90,19 @@ pub trait SubscriptionHealth: Send + Sync {
     /// How many subscriptions a tenant has, those that are gone or in quarantine among them.
     fn count(&self, tenant: &Tenant) -> impl Answer<u64>;
 
-    /// Notes a candidate in its window; noting it again changes nothing.
-    fn add_candidate(&self, window: i64, candidate: PruneCandidate) -> impl Answer<()>;
+    /// Notes a candidate in its window, in the window of `now`; noting it again decides it again.
+    fn add_candidate(&self, window: i64, candidate: PruneCandidate, now: i64) -> impl Answer<()>;
 
     fn candidates(&self, window: i64) -> impl Answer<Vec<PruneCandidate>>;
 
     /// Notes that a candidate's end is decided.
     fn decide_candidate(&self, window: i64, candidate: &PruneCandidate) -> impl Answer<()>;
 
-    /// The windows that may hold undecided candidates and are before `window`, the oldest first.
-    fn open_windows(&self, before: i64) -> impl Answer<Vec<i64>>;
+    /// The windows that may hold undecided candidates, and got none in window `before` or later, the oldest first.
+    fn open_windows(&self, before: i64) -> impl Answer<Vec<OpenWindow>>;
 
-    /// Notes that every candidate of a window is decided.
-    fn close_window(&self, window: i64) -> impl Answer<()>;
+    /// Notes that every candidate of a window is decided, unless it got others meanwhile.
+    fn close_window(&self, window: OpenWindow) -> impl Answer<()>;
 }
 
 /// A subscription that another one with its endpoint has replaced, until that is announced.

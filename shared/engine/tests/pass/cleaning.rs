@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redial_core::ledger;
 use redial_core::metric::Metric;
+use redial_core::queue::{Outgoing, Queue};
 use redial_core::reason::Reason;
 use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
@@ -46,6 +47,54 @@ fn thirty_of_a_hundred_endpoints_are_quarantined_and_none_is_deleted() {
     assert_eq!(state.quarantined.iter().map(|(key, _)| key).collect::<BTreeSet<_>>(), quarantined);
     assert_eq!((quarantined.len(), state.quarantined.len()), (30, 30));
     assert!(state.quarantined.iter().all(|(_, hash)| hash.starts_with("hmac:")));
+}
+
+/// A provider's bad day fills cleanup's queue: it gets to a few in each window.
+#[test]
+fn endpoints_that_turned_gone_together_count_together_however_late_cleanup_is() {
+    let mut harness = Harness::new();
+    for id in (0..200).map(|at| format!("s{at}")) {
+        harness.subscribe(&id);
+    }
+    let message = |id: &String| {
+        harness.will_answer(id, vec![answered(410)]);
+        harness.produce(&Harness::message(id, ""))
+    };
+    let ids: Vec<String> =
+        (0..100).map(|at| format!("s{at}")).collect::<Vec<_>>().iter().map(message).collect();
+    for id in ids {
+        assert!(harness.acknowledges(&id));
+    }
+    let references: Vec<String> = {
+        let mut state = harness.state();
+        let is_one = |it: &mut Outgoing| it.queue == Queue::DeadLetters;
+        state.outbox.extract_if(.., is_one).map(|it| it.body).collect()
+    };
+    assert_eq!(references.len(), 100);
+    let (mut pruned, mut quarantined) = (0, 0);
+    for some in references.chunks(3) {
+        some.iter().for_each(|body| harness.clean_reference(body));
+        harness.pass(Duration::from_secs(300));
+        let swept = harness.sweep(Sweep::Prune);
+        pruned += swept.pruned;
+        quarantined += swept.quarantined;
+    }
+    harness.pass(WINDOWS);
+    let swept = harness.sweep(Sweep::Prune);
+    assert_eq!((pruned + swept.pruned, quarantined + swept.quarantined), (0, 100));
+}
+
+/// Each has a share of a sweep's time.
+#[test]
+fn many_candidates_keep_nothing_else_of_the_sweep_from_being_done() {
+    let mut harness = with_gone(100, 30);
+    harness.subscribe("ended");
+    harness.amend("ended", |it| it.ends_at = Some(Timestamp::from_secs(1)));
+    harness.pass(WINDOWS);
+    harness.state().slow.insert("quarantine", Duration::from_secs(10));
+    let swept = harness.sweep(Sweep::Prune);
+    assert!(swept.quarantined < 30, "{swept:?}");
+    assert_eq!(swept.expired, 1);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Messages wait in the line of an origin that is out, and leave it when the origin is back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use redial_core::identity::Tenant;
 use redial_core::lane::Lane;
 use redial_core::ledger::State;
-use redial_core::line::FORGOTTEN_AFTER;
+use redial_core::line::{FORGOTTEN_AFTER, LineShard};
 use redial_core::metric::Metric;
 use redial_core::protection::{Cooldowns, OriginState, Rank};
 use redial_core::reason::Reason;
@@ -170,6 +172,58 @@ fn what_is_over_leaves_the_end_of_a_line_that_only_probes_leave() {
     harness.sweep(Sweep::Waits);
     harness.run_to(over);
     assert!(!waits(&harness) && waiting(&harness) > 200);
+}
+
+/// Puts so many messages of a tenant in that shard of a line, which wait until then; each with so long a body.
+fn put(harness: &Harness, like: &ParkedItem, number: u16, of: (&str, usize), until: Timestamp, bytes: usize) {
+    let Partition::Line(shard) = &like.key.partition else { panic!("it is in a line") };
+    let (_, rest) = like.key.sort.split_once('#').expect("a key");
+    for at in 0..of.1 {
+        let sort = format!("{:013}#{rest}{}{at}", until.as_ms(), of.0);
+        let partition = Partition::Line(LineShard { number, ..shard.clone() });
+        let key = ParkedKey { partition, sort };
+        let tenant = Tenant::parse(of.0).expect("valid");
+        let body = like.body.clone() + &" ".repeat(bytes);
+        harness.state().parked.insert(key.clone(), ParkedItem { key, tenant, body, ..like.clone() });
+    }
+}
+
+/// A tenant's messages lie in some of a line's shards.
+#[test]
+fn probes_from_a_line_are_of_all_tenants_that_wait_in_it() {
+    let mut harness = held(20);
+    let like = in_lines(&harness).remove(0);
+    harness.state().parked.clear();
+    harness.state().lines.values_mut().for_each(|it| it.shards = 4);
+    for (number, tenant) in (0..).zip(["acme", "bolt", "crux"]) {
+        put(&harness, &like, number, (tenant, 6), after(&harness, 86_400), 0);
+    }
+    let mut state = OriginState::default();
+    let opened = harness.now().minus(Duration::from_secs(300));
+    state.open(Duration::from_secs(180), opened, &Cooldowns::default(), &mut harness.memory.rng());
+    harness.state().origins.insert(origin(PUSH_SERVICE), StoredOrigin { state, version: 100 });
+    harness.sweep(Sweep::Waits);
+    harness.run_until(|it| waiting(it) < 18);
+    let left: BTreeSet<String> = {
+        let waiting = in_lines(&harness);
+        let of = |tenant: &str| waiting.iter().filter(|item| item.tenant.as_str() == tenant).count();
+        ["acme", "bolt", "crux"].into_iter().filter(|tenant| of(tenant) == 6).map(str::to_owned).collect()
+    };
+    assert_eq!(left, BTreeSet::new(), "none of theirs left");
+}
+
+/// A page of DynamoDB's ends after a megabyte.
+#[test]
+fn what_is_over_leaves_a_line_however_long_it_is() {
+    let mut harness = held(20);
+    let like = in_lines(&harness).remove(0);
+    harness.state().parked.clear();
+    put(&harness, &like, 0, ("acme", 30), harness.now(), 200_000);
+    harness.sweep(Sweep::Waits);
+    let swept = harness.effects("page");
+    harness.run_until(|it| waiting(it) == 0 || it.effects("page") > swept + 40);
+    assert_eq!(waiting(&harness), 0);
+    assert!(harness.now() < after(&harness, 1) && harness.count(Metric::Parked) > 0);
 }
 
 /// A receive was doubled, or the answer of a release's send was lost.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redial_core::ledger::State;
+use redial_core::ledger::{Entry, State};
 use redial_core::metric::Metric;
 use redial_core::outcome::{InDoubt, Outcome};
 use redial_core::reason::Reason;
@@ -221,6 +221,24 @@ fn a_message_with_a_ttl_of_zero_is_no_poison_after_four_hours_without_claims() {
     assert_eq!((harness.count(Metric::Poison), harness.bodies()), (0, 0));
     let states: Vec<_> = harness.events.iter().map(|event| event["state"].clone()).collect();
     assert_eq!(states, ["expired"]);
+}
+
+/// The HTTP API inserts what it accepts, and a claim that was given back leaves an entry, too.
+#[test]
+fn an_accepted_message_with_a_ttl_of_zero_is_no_poison_either() {
+    for state in [State::Queued, State::Deferred] {
+        let mut harness = Harness::prepared(Whom::Browser, vec![], r#","ttl":0"#);
+        harness.will_be_out(|call| call == "record", 1, HOUR * 4);
+        harness.will_be_out(|call| call == "claim", 1, HOUR * 4);
+        let first = Harness::finished(Whom::Browser, vec![], r#","ttl":0"#).entry("m").expect("sent");
+        let accepted = Entry { state, source_message: String::new(), place: None, ..first };
+        harness.state().ledger.insert(Harness::key("m"), accepted);
+        harness.run();
+        harness.run();
+        assert_eq!((harness.redriven.len(), harness.posts_to("m")), (1, 0));
+        assert_eq!(harness.ended("m"), (State::Expired, Some(Reason::TtlOver)), "{state}");
+        assert_eq!((harness.count(Metric::Poison), harness.bodies()), (0, 0));
+    }
 }
 
 #[test]

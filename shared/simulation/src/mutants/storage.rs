@@ -69,7 +69,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a gone endpoint is no candidate",
         rule: "what is switched off as gone is removed",
         file: REFERENCES,
-        find: "self.subscriptions.add_candidate(window, candidate).await?;",
+        find: "self.subscriptions.add_candidate(window, candidate, guard.window_of(now)).await?;",
         replace: "let _ = (window, candidate);",
     },
     Mutant {

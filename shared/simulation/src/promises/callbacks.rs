@@ -20,13 +20,6 @@ pub(super) fn is_of_one(id: &str) -> bool {
     id.starts_with(PREFIX)
 }
 
-/// Which event it is. A worker that hands an end off again announces it as the ledger has it, with the status of an attempt before.
-fn said(event: &Value) -> String {
-    let mut event = event.clone();
-    event["status"] = Value::Null;
-    event.to_string()
-}
-
 impl Memo {
     /// A POST arrives at a tenant's callback.
     pub(crate) fn is_called_back(&mut self, endpoint: &str, payload: &[u8], status: Option<u16>) {
@@ -42,7 +35,7 @@ impl Memo {
             self.violated(format!("an event of {tenant} about the POST of an event was posted"));
         }
         if status.is_some_and(|status| (200..=299).contains(&status)) {
-            self.callbacks.accepted.insert((tenant, said(&event)));
+            self.callbacks.accepted.insert((tenant, event.to_string()));
         }
     }
 }
@@ -57,7 +50,8 @@ pub(super) fn judge(remains: &Remains<'_>, memo: &mut Memo) {
     }
     for tenant in TENANTS {
         let of_tenant = |event: &&Value| event["tenant"] == tenant;
-        let events: BTreeSet<String> = remains.events.iter().filter(of_tenant).map(said).collect();
+        let events: BTreeSet<String> =
+            remains.events.iter().filter(of_tenant).map(Value::to_string).collect();
         let own = Tenant::parse(tenant);
         let entries = remains.state.ledger.values();
         let (mut posted, mut failed) = (0, 0);
