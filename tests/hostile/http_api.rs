@@ -23,18 +23,36 @@ struct Tenant {
     endpoint: String,
 }
 
+/// Stores a browser under this id, with a tag and a consent that no other tenant has.
+async fn store(stack: &TestStack, name: &str, key: &str, id: &str, browser: &Subscriber) {
+    let mut subscription = with_fields(document(browser), &json!({"tags": [tag_of(name)]}));
+    subscription["consent"]["prompt_version"] = format!("prompt-of-{name}").into();
+    let path = format!("/v1/subscriptions/{id}");
+    let put = stack.call(Method::PUT, &path, key, &subscription.to_string()).await;
+    assert_eq!(put.0, 201, "{}", put.1);
+}
+
+fn tag_of(name: &str) -> String {
+    format!("of-{name}")
+}
+
+/// Sends a message with the tenant's tag, and waits until it was sent.
+async fn send(stack: &TestStack, name: &str, key: &str, id: &str, to: &str) {
+    let message = json!({
+        "id": id, "to": {"subscription": to}, "payload": PAYLOAD, "ref": REF, "acks": true, "tags": [tag_of(name)],
+    });
+    let sent = stack.call(Method::POST, "/v1/messages", key, &message.to_string()).await;
+    assert_eq!(sent.0, 202, "{}", sent.1);
+    stack.until_state_of(name, id, "sent").await;
+}
+
 async fn furnished(stack: &TestStack, name: &str) -> Tenant {
     let (key, browser) = (stack.api_key(name).await, stack.browser());
-    let put = stack.call(Method::PUT, "/v1/subscriptions/s1", &key, &document(&browser).to_string()).await;
-    assert_eq!(put.0, 201, "{}", put.1);
+    store(stack, name, &key, "s1", &browser).await;
     let wish = json!({"subscription": "s1"}).to_string();
     let made = stack.call(Method::POST, "/v1/subscription-tokens", &key, &wish).await;
     let token = parsed(&made.1)["token"].as_str().expect("a token").to_owned();
-    let message =
-        json!({"id": "m1", "to": {"subscription": "s1"}, "payload": PAYLOAD, "ref": REF, "acks": true});
-    let sent = stack.call(Method::POST, "/v1/messages", &key, &message.to_string()).await;
-    assert_eq!(sent.0, 202, "{}", sent.1);
-    stack.until_state_of(name, "m1", "sent").await;
+    send(stack, name, &key, "m1", "s1").await;
     let received = stack.received(&browser, 1).await;
     let envelope = parsed(received[0].text().expect("it is decrypted"));
     let ack = envelope["ack"].as_str().expect("a token").to_owned();
@@ -123,28 +141,97 @@ async fn stored(stack: &TestStack, tenant: &str) -> Vec<String> {
     all
 }
 
+/// The texts in the answers to a tenant about its own data, without those that are so short that they could be anywhere.
+async fn read_by_its_own(stack: &TestStack, key: &str, paths: &[&str]) -> BTreeSet<String> {
+    fn texts(value: &Value, into: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) if text.len() >= 8 => into.extend([text.clone()]),
+            Value::Array(items) => items.iter().for_each(|item| texts(item, into)),
+            Value::Object(fields) => fields.values().for_each(|field| texts(field, into)),
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut all = BTreeSet::new();
+    for path in paths {
+        let (status, answer) = stack.call(Method::GET, path, key, "").await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        texts(&parsed(&answer), &mut all);
+    }
+    all
+}
+
+/// Whether a request was refused, or cancelled a message of which the API knows nothing. Not 409 or 410, which say that something is there,
+/// and not 429, which says nothing about this request.
+fn is_refused(status: u16, answer: &str) -> bool {
+    match status {
+        401 | 403 | 404 | 405 | 422 => true,
+        200 => parsed(answer)["known"] == false,
+        207 => {
+            let items = parsed(answer)["items"].as_array().cloned().unwrap_or_default();
+            !items.is_empty() && items.iter().all(|item| item["status"] == 401 || item["status"] == 422)
+        }
+        _ => false,
+    }
+}
+
 #[tokio::test]
 async fn no_key_reads_or_changes_what_is_another_tenants() {
     let stack = TestStack::shared().await;
     let acme = furnished(&stack, &stack.tenant).await;
     let mallory = furnished(&stack, &format!("{}-mallory", stack.tenant)).await;
-    let before = stored(&stack, &acme.name).await;
-    assert!(before.len() >= 2, "a delivery and a subscription");
-    let endpoint = acme.endpoint.rsplit('/').next().expect("it has a path");
     let name = &acme.name;
-    let ids = ["m1", "s1"].into_iter().flat_map(|id| {
+    // Mallory has neither of these ids.
+    store(&stack, name, &acme.key, "s2", &stack.browser()).await;
+    send(&stack, name, &acme.key, "m2", "s2").await;
+    let before = stored(&stack, name).await;
+    assert!(before.len() >= 4, "two deliveries and two subscriptions");
+    let both = ["/v1/messages/m1", "/v1/subscriptions/s1"];
+    let of_acme = [&both[..], &["/v1/messages/m2", "/v1/subscriptions/s2"]].concat();
+    let (all, of_both) = (
+        read_by_its_own(&stack, &acme.key, &of_acme).await,
+        read_by_its_own(&stack, &mallory.key, &both).await,
+    );
+    // What only acme's answers have: hashes of endpoints, tags, the consent's prompt, and times.
+    let mut marks: BTreeSet<String> = all.difference(&of_both).cloned().collect();
+    let description = |path| stack.call(Method::GET, path, &acme.key, "");
+    let subscription = parsed(&description("/v1/subscriptions/s1").await.1);
+    let message = parsed(&description("/v1/messages/m1").await.1);
+    for mark in [
+        &subscription["endpoint_hash"],
+        &subscription["tags"][0],
+        &subscription["consent"]["prompt_version"],
+        &subscription["created_at"],
+        &message["created_at"],
+        &message["tags"][0],
+    ] {
+        let is_marked = mark.as_str().is_some_and(|mark| marks.contains(mark));
+        assert!(is_marked, "{mark} is acme's alone: {marks:?}");
+    }
+    marks.extend(acme.endpoint.rsplit('/').next().map(str::to_owned));
+    // Mallory's own tag and prompt begin as acme's.
+    let mine = [tag_of(&mallory.name), format!("prompt-of-{}", mallory.name)];
+    let shown = |answer: &str| {
+        let answer = mine.iter().fold(answer.to_owned(), |answer, of_mallory| answer.replace(of_mallory, ""));
+        marks.iter().find(|mark| answer.contains(*mark)).cloned()
+    };
+
+    // Each with whether it is the caller's own, whose tenant has the same id.
+    let ids = ["m1", "s1", "m2", "s2"].into_iter().flat_map(|id| {
+        let has_it = id.ends_with('1');
         [
-            id.to_owned(),
-            format!("{name}%23{id}"),
-            format!("..%2F{name}%2F{id}"),
-            format!("{id}%00"),
-            format!("{id}?tenant={name}"),
-            format!("{id}%3Ftenant%3D{name}"),
-            format!("{id}/../{id}"),
-            format!("{name}/{id}"),
+            (id.to_owned(), has_it),
+            (format!("{id}?tenant={name}"), has_it),
+            // A path comes to a function decoded.
+            (format!("{id}%3Ftenant%3D{name}"), has_it),
+            // The client sends it without the detour.
+            (format!("{id}/../{id}"), has_it),
+            (format!("{name}%23{id}"), false),
+            (format!("..%2F{name}%2F{id}"), false),
+            (format!("{id}%00"), false),
+            (format!("{name}/{id}"), false),
         ]
     });
-    let ids: Vec<String> = ids.collect();
+    let ids: Vec<(String, bool)> = ids.collect();
     let bodies = [
         json!({"tenant": name, "id": "m1", "to": {"subscription": "s1"}, "payload": "of mallory"}),
         json!({"id": format!("{name}#m1"), "to": {"subscription": format!("{name}#s1")}, "payload": "x"}),
@@ -156,29 +243,43 @@ async fn no_key_reads_or_changes_what_is_another_tenants() {
         json!([{"tenant": name, "id": "m1", "to": {"audience": {"tag": "news"}}}]),
     ];
     let mut tried = 0;
-    for credential in [&mallory.key, &mallory.token, &mallory.ack] {
-        for id in &ids {
-            for method in [Method::GET, Method::PUT, Method::DELETE, Method::POST] {
-                for collection in ["messages", "subscriptions", "erasures"] {
-                    // Its own ones it may delete.
-                    if method == Method::DELETE && collection == "subscriptions" && id == "s1" {
-                        continue;
-                    }
-                    let path = format!("/v1/{collection}/{id}");
-                    let (_, answer) = stack.call(method.clone(), &path, credential, "{}").await;
-                    tried += 1;
-                    assert!(!answer.contains(endpoint), "{method} {path}: {answer}");
+    let credentials = [&mallory.key, &mallory.token, &mallory.ack];
+    // DELETE comes last: from then on the API knows of mallory's own cancellations.
+    for method in [Method::GET, Method::PUT, Method::POST, Method::DELETE] {
+        for (credential, (id, has_it)) in credentials.iter().flat_map(|it| ids.iter().map(move |id| (it, id)))
+        {
+            for collection in ["messages", "subscriptions", "erasures"] {
+                let is_own = *has_it && collection.starts_with(&id[..1]);
+                // Its own ones it may delete.
+                if method == Method::DELETE && collection == "subscriptions" && is_own {
+                    continue;
                 }
+                let path = format!("/v1/{collection}/{id}");
+                let (status, answer) = stack.call(method.clone(), &path, credential, "{}").await;
+                tried += 1;
+                assert_eq!(shown(&answer), None, "{method} {path}: {answer}");
+                assert!(is_own || is_refused(status, &answer), "{method} {path}: {status} {answer}");
             }
         }
+    }
+    for credential in credentials {
         for body in &bodies {
             for path in
                 ["/v1/messages", "/v1/subscription-tokens", "/v1/acks", "/v1/subscriptions", "/v1/erasures"]
             {
-                let (_, answer) = stack.call(Method::POST, path, credential, &body.to_string()).await;
+                let (status, answer) = stack.call(Method::POST, path, credential, &body.to_string()).await;
                 tried += 1;
-                assert!(!answer.contains(endpoint), "{path}: {answer}");
+                assert_eq!(shown(&answer), None, "{path}: {answer}");
+                assert!(is_refused(status, &answer), "{path} {body}: {status} {answer}");
             }
+        }
+        for state in ["retrying", "failed", "cancelled"] {
+            let path = format!("/v1/messages?state={state}&tenant={name}");
+            let (status, answer) = stack.call(Method::GET, &path, credential, "").await;
+            tried += 1;
+            assert_eq!(shown(&answer), None, "{path}: {answer}");
+            let is_reader = *credential == mallory.key;
+            assert!(is_reader == (status == 200), "{path}: {status} {answer}");
         }
     }
     // The same id and the same `ref`, of its own.
