@@ -50,11 +50,12 @@ pub(super) async fn messages_wait_in_one_stack_while_the_other_sends(regions: &R
     let hook = json!({"url": a.webhooks.url("/hook")}).to_string();
     run(&mut regions.command("subscriptions put --local a --tenant acme --id h1"), &hook).succeeds();
 
-    // Delivered, and waiting for a retry.
+    // Delivered, and failing every five seconds for as long as its stack sends.
     send(a, "m1", "s1", &json!({})).await;
     a.until_state("m1", "sent").await;
-    a.push.script(&slow.endpoint, [Answer::status(503).with_header("retry-after", "5")]);
-    send(a, "m2", "s2", &json!({})).await;
+    a.push.always(&slow.endpoint, Answer::status(503));
+    let often = json!({"base_delay_ms": 5_000, "multiplier": 1, "jitter": "none", "max_retries": 100});
+    send(a, "m2", "s2", &json!({"retry": often})).await;
     a.until_state("m2", "retrying").await;
 
     let empty = regions.redial(&format!("{THERE} --dry-run")).refused_with(1);
@@ -70,6 +71,10 @@ pub(super) async fn messages_wait_in_one_stack_while_the_other_sends(regions: &R
     let held: u64 =
         ["waiting", "in_flight", "delayed", "parked"].iter().filter_map(|of| left[of].as_u64()).sum();
     assert!(held >= 1, "m2 waits in a: {done}");
+    // No worker had a message any more when the stack had stopped.
+    a.push.always(&slow.endpoint, Answer::created());
+    let (attempts, waiting) = (payloads(a, &slow).len(), a.until_state("m2", "retrying").await);
+    let retry_at = Timestamp::from_ms(number(&waiting, "not_before").expect("it waits for a time"));
     let check = mappings_of(regions, "a");
     let found = check["findings"][0]["found"].as_str().unwrap_or_default();
     assert!(found.contains("on standby, although its parameter Standby is false"), "{check}");
@@ -77,6 +82,7 @@ pub(super) async fn messages_wait_in_one_stack_while_the_other_sends(regions: &R
     // What a producer still sends to the stack that is stopped waits; what it sends to the other is delivered.
     send(a, "m3", "s1", &json!({})).await;
     send(a, "m4", "s1", &json!({"ttl": 1})).await;
+    let ttl_is_over = System.now().plus(Duration::from_secs(1));
     send(b, "m5", "s1", &json!({})).await;
     send(b, "m6", "h1", &json!({})).await;
     b.until_state("m5", "sent").await;
@@ -87,10 +93,10 @@ pub(super) async fn messages_wait_in_one_stack_while_the_other_sends(regions: &R
     send(b, "m1", "s1", &json!({})).await;
     b.until_state("m1", "sent").await;
     // The retry's time and the TTL pass, and the stack that is stopped sends nothing.
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    System.sleep(retry_at.max(ttl_is_over).plus(Duration::from_secs(1)).since(System.now())).await;
     assert_eq!(
         (payloads(a, &browser), payloads(a, &slow).len()),
-        (vec!["m1".to_owned(), "m5".to_owned(), "m1".to_owned()], 1)
+        (vec!["m1".to_owned(), "m5".to_owned(), "m1".to_owned()], attempts)
     );
     assert_eq!(a.depth(&a.queues().ingest).await, 2);
 
@@ -103,7 +109,7 @@ pub(super) async fn messages_wait_in_one_stack_while_the_other_sends(regions: &R
     let mut all = payloads(a, &browser);
     all.sort();
     assert_eq!(all, ["m1", "m1", "m3", "m5"]);
-    assert_eq!(payloads(a, &slow).len(), 2, "the attempt that failed, and its retry");
+    assert_eq!(payloads(a, &slow).len(), attempts + 1, "the attempts that failed, and one more");
     assert_eq!((a.stack().poller_failure(), b.stack().poller_failure()), (None, None));
 }
 
