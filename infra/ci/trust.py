@@ -25,9 +25,11 @@ MEMORY, EMULATOR, DYNAMODB, LOCALSTACK, AWS = "in memory", "embedded emulator", 
 PARTS = [MEMORY, EMULATOR, DYNAMODB, LOCALSTACK, AWS]
 # A run on these may be of a few tests: what the page has of them stays.
 SELECTED = {LOCALSTACK, AWS}
-# The logs of .ci/run, and the part on which a test ran that they name. The suite `pass` has stand-ins for everything that is remote.
+# The suites that have stand-ins for everything that is remote.
+IN_MEMORY = {"pass", "api"}
+# The logs of .ci/run, and the part on which a test ran that they name.
 LOGS = {
-    "run_tests.log": lambda suite: MEMORY if suite == "pass" else EMULATOR,
+    "run_tests.log": lambda suite: MEMORY if suite in IN_MEMORY else EMULATOR,
     "run_on_dynamodb_local.log": lambda suite: DYNAMODB,
     "run_on_localstack.log": lambda suite: LOCALSTACK,
     "run_tests_on_localstack.log": lambda suite: LOCALSTACK,
@@ -46,7 +48,8 @@ Each guarantee, how many of its tests passed on which parts, and how many plante
 [simulation](simulation.md) has to find. This page is written by `infra/ci/trust.py` from the output of tests, and `.ci/run trust` fails
 if it says anything else than they do.
 
-- **in memory**: the passes that the functions run, on stand-ins for everything remote, with deaths at every effect.
+- **in memory**: the passes that the functions run, on stand-ins for everything remote, with deaths at every effect, and the routes of the
+  HTTP API on the same stand-ins.
 - **embedded emulator**: the functions themselves, deployed from the template to the emulator of `cargo demo`.
 - **DynamoDB Local**: the same functions and emulator, with the tables in [Amazon's own DynamoDB Local](localstack.md#tests-on-dynamodb-local).
 - **LocalStack**: the same functions as processes of one machine, and everything else [LocalStack's](localstack.md).

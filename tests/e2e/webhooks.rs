@@ -139,6 +139,54 @@ async fn a_410_switches_off_at_once_and_a_redirect_is_never_followed() {
     assert_eq!((requests("/moved"), requests("/elsewhere")), (2, 0));
 }
 
+#[tokio::test]
+async fn a_receiver_that_only_fails_is_switched_off_and_one_that_recovers_is_not() {
+    const AFTER: Duration = Duration::from_secs(10);
+    let seconds = AFTER.as_secs().to_string();
+    let stack = TestStack::up_with_env([("WEBHOOK_SWITCHED_OFF_AFTER_SECONDS", &seconds)]).await;
+    stack.webhooks.always("/dead", Answer::status(500));
+    stack.webhooks.script("/recovers", [Answer::status(500), Answer::status(200), Answer::status(500)]);
+    let subscriptions = stack.subscriptions().await;
+    for id in ["dead", "recovers"] {
+        subscribe(&stack, id, &stack.webhooks.url(&format!("/{id}")), SigningSecrets::default()).await;
+    }
+    let stored = async |id: &str| {
+        let stored = subscriptions.get(&stack.subscription_key(id)).await.expect("the table answers");
+        stored.expect("it is kept")
+    };
+    let send = async |id: &str, to: &str, state: &str| {
+        let message = json!({
+            "tenant": stack.tenant, "id": id, "to": {"subscription": to}, "payload": "x", "retry": {"max_retries": 0},
+        });
+        stack.send(&message).await;
+        stack.until_state(id, state).await
+    };
+    let failing_since = async |id: &str| {
+        stack.until(&format!("{id} fails"), async || stored(id).await.health.failing_since).await
+    };
+    send("dead-1", "dead", "failed").await;
+    send("recovers-1", "recovers", "failed").await;
+    let (dead_since, first_since) = (failing_since("dead").await, failing_since("recovers").await);
+    send("recovers-2", "recovers", "sent").await;
+    let forgotten = async || stored("recovers").await.health.failing_since.is_none().then_some(());
+    stack.until("its failures are forgotten", forgotten).await;
+
+    System.sleep(dead_since.max(first_since).plus(AFTER).since(System.now())).await;
+    send("dead-2", "dead", "failed").await;
+    send("recovers-3", "recovers", "failed").await;
+    let is_off = async || (stored("dead").await.state == State::Disabled).then_some(());
+    stack.until("the one that only fails is off", is_off).await;
+    let since = failing_since("recovers").await;
+    stack.until_quiet().await;
+    // A machine that is too slow has cleanup see a receiver that has failed for as long.
+    let (state, is_slow) = (stored("recovers").await.state, System.now().since(since) >= AFTER);
+    assert!(state == State::Active || is_slow, "the one that recovered is {state:?}");
+    let requests = stack.webhooks.requests("/dead").len();
+    let entry = send("dead-3", "dead", "failed").await;
+    assert_eq!(text(&entry, "reason"), Some("endpoint_disabled"));
+    assert_eq!(stack.webhooks.requests("/dead").len(), requests);
+}
+
 /// One of every class of addresses that egress does not reach, and of every way to write one.
 const INSIDE: &str = "
     10.0.0.1 172.16.0.1 192.168.1.1 127.0.0.1 169.254.169.254 100.64.0.1 198.18.0.1 192.0.2.1 198.51.100.1

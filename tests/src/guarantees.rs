@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::files::workspace;
 
 /// The folders of the suites, by their names: `tests/e2e` is `e2e`. `verify` names roads, and has none.
-const SUITES: [&str; 4] = ["shared/engine/tests/pass", "cli/tests/cli", "tests/e2e", "tests/hostile"];
+const SUITES: [&str; 5] =
+    ["shared/engine/tests/pass", "functions/ingest/tests/api", "cli/tests/cli", "tests/e2e", "tests/hostile"];
 
 /// Whether a suite has a test, given as "SUITE MODULE::TEST".
 fn is_there(test: &str) -> bool {

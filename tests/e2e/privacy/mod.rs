@@ -3,6 +3,7 @@
 //!
 //! The bodies in `dead_letters` and `parked` are the messages themselves, by design: these attributes alone are left out.
 
+mod http_api;
 mod webhooks;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -124,6 +125,7 @@ async fn no_secret_is_written_however_a_delivery_ends() {
     run.stack.set_mappings(Some(&queue), false).await;
     send_all_kinds(&mut run).await;
     webhooks::send_all_kinds(&mut run).await;
+    let api_key = http_api::send_all_kinds(&mut run).await;
     let mut places = waiting(&mut run).await;
     let references = references(&run.stack).await;
     assert!(references.len() >= 12, "{} references are too few", references.len());
@@ -140,11 +142,11 @@ async fn no_secret_is_written_however_a_delivery_ends() {
     assert!(found.is_empty(), "{} leaks:\n{}", found.len(), found.join("\n"));
 
     // The same search finds each canary when it is there: in the function's log.
-    let leaking = [PAYLOAD, REF, &URL_SAFE_NO_PAD.encode(VAPID_KEY)]
+    let leaking = [PAYLOAD, REF, &URL_SAFE_NO_PAD.encode(VAPID_KEY), &api_key]
         .map(|leak| json!({"event": "attempt", "detail": leak}).to_string());
     run.stack.write_log(&leaking.each_ref().map(String::as_str), System.now().as_ms()).await;
     let found = leaks(&run.canaries, &written(&run.stack).await);
-    for name in ["the payload", "the ref", "the VAPID key"] {
+    for name in ["the payload", "the ref", "the VAPID key", "the API key"] {
         assert!(found.iter().any(|leak| leak.starts_with(name)), "{name} is not found: {found:?}");
     }
 }
@@ -261,7 +263,13 @@ async fn written(stack: &TestStack) -> Vec<Place> {
         }
     }
     // The search looks at something.
-    for expected in [r#""event":"attempt""#, r#""event":"dead_letter""#, r#""_aws""#, r#""verdict":"sent""#] {
+    for expected in [
+        r#""event":"attempt""#,
+        r#""event":"dead_letter""#,
+        r#""event":"request""#,
+        r#""_aws""#,
+        r#""verdict":"sent""#,
+    ] {
         assert!(logs.contains(expected), "no {expected} in the logs");
     }
 

@@ -14,8 +14,8 @@ struct Followed {
 impl Followed {
     async fn send(&self, tenant: &str, ids: &[String]) {
         for id in ids {
-            let message = self.stack.message_with(id, &self.browser, &json!({ "tenant": tenant }));
-            self.stack.send(&message).await;
+            let message = self.stack.message(id, &self.browser, id.as_str());
+            self.stack.send(&with_fields(message, &json!({ "tenant": tenant }))).await;
         }
     }
 
@@ -57,6 +57,7 @@ async fn workers_follow_an_operator() {
         what_waits_in_line_leaves_when_its_breaker_is_closed(&followed, "--now").await;
         a_closed_breaker_lets_everything_pass(&followed).await;
         a_tenant_s_limit_defers_its_messages(&followed).await;
+        nothing_was_sent_twice(&followed);
     }
     assert_eq!(followed.stack.stack().poller_failure(), None);
 }
@@ -158,4 +159,15 @@ async fn a_tenant_s_limit_defers_its_messages(it: &Followed) {
     for id in ids("limited", 6) {
         it.stack.until_state_of("bolt", &id, "sent").await;
     }
+}
+
+fn nothing_was_sent_twice(it: &Followed) {
+    let received = it.stack.push.received(&it.browser.endpoint);
+    let all: Vec<&str> = received.iter().filter_map(Received::text).collect();
+    let distinct: std::collections::BTreeSet<&str> = all.iter().copied().collect();
+    assert_eq!(
+        (received.len(), distinct.len()),
+        (all.len(), all.len()),
+        "each push is another message: {all:?}"
+    );
 }
