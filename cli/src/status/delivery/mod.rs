@@ -212,7 +212,7 @@ impl Standing {
             "tags": self.given().map(|given| &given.tags).cloned().unwrap_or_default(),
             "ttl_seconds": self.given().and_then(|given| given.ttl).map(Ttl::as_secs),
             "dispatched_at": time(entry.and_then(|it| it.dispatched_at)),
-            "lease_until": time(entry.map(|it| it.lease_until)),
+            "lease_until": time(entry.and_then(place::lease)),
             "created_at": time(entry.map(|it| it.created_at).or(on_page.map(|it| it.opened_at))),
             "updated_at": time(entry.map(|it| it.updated_at).or(on_page.map(|it| it.updated_at))),
             "displayed_at": time(self.details.acknowledged_at(AckEvent::Displayed)),
@@ -256,7 +256,7 @@ impl Standing {
             field("held by", entry.held_by.map(|by| by.to_string()));
             field("ttl", entry.given.ttl.map(|ttl| format!("{} s", ttl.as_secs())));
             field("dispatched", entry.dispatched_at.map(Timestamp::to_rfc3339));
-            field("first claimed", Some(entry.created_at.to_rfc3339()));
+            field("first claimed", place::lease(entry).map(|_| entry.created_at.to_rfc3339()));
             field("updated", Some(entry.updated_at.to_rfc3339()));
             field("subscription", entry.subscription.as_ref().map(ToString::to_string));
             field("log", unlogged);
@@ -358,6 +358,17 @@ mod tests {
         for line in ["acme#d1: sent", "  subscription  s1", "  displayed     1970-01-01T00:00:02.000Z"] {
             assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
         }
+    }
+
+    #[test]
+    fn an_unclaimed_delivery_shows_neither_a_claim_nor_a_lease() {
+        let of = |entry| standing(Some(entry), Details::default(), Vec::new());
+        let is_claimed = |of: &Standing| texts(of).iter().any(|line| line.starts_with("  first claimed"));
+        let accepted = of(place::tests::accepted());
+        assert_eq!((&accepted.to_json()["lease_until"], is_claimed(&accepted)), (&json!(null), false));
+        let claimed = of(place::tests::entry(State::Queued));
+        let lease = json!("2026-11-21T10:05:30.000Z");
+        assert_eq!((&claimed.to_json()["lease_until"], is_claimed(&claimed)), (&lease, true));
     }
 
     #[test]

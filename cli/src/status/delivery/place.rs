@@ -26,6 +26,7 @@ pub(super) fn of_entry(
     now: Timestamp,
 ) -> String {
     match entry.state {
+        State::Queued if lease(entry).is_none() => not_received(entry, now),
         State::Queued => "its worker failed: back on its queue, to be attempted again".to_owned(),
         State::Deferred => held_back(entry, now),
         State::Sending if now < entry.lease_until => {
@@ -57,6 +58,19 @@ pub(super) fn of_entry(
         }
         State::Cancelled => format!("cancelled {}", moment(entry.updated_at, now)),
         State::Expanded => "handed on to its audience: see `redial audience status`".to_owned(),
+    }
+}
+
+/// The end of the latest claim; `None` of a delivery that no worker has claimed, such as one that the HTTP API has just accepted.
+pub(super) fn lease(entry: &Entry) -> Option<Timestamp> {
+    Some(entry.lease_until).filter(|until| *until != Timestamp::default())
+}
+
+/// Of a message that the HTTP API accepted: the entry is older than its first claim.
+fn not_received(entry: &Entry, now: Timestamp) -> String {
+    match entry.not_before.filter(|at| now < *at) {
+        Some(at) => format!("scheduled for {}", moment(at, now)),
+        None => "on its queue: no worker has received it yet".to_owned(),
     }
 }
 
@@ -341,6 +355,30 @@ pub(super) mod tests {
             let words = place(&entry(state), &[]);
             assert!(words.starts_with(expected(state)), "{words}");
         }
+    }
+
+    /// As the HTTP API inserts it.
+    pub(crate) fn accepted() -> Entry {
+        Entry {
+            turn: Turn::default(),
+            lease_token: "front-door".to_owned(),
+            lease_until: Timestamp::default(),
+            source_message: String::new(),
+            status: None,
+            reason: None,
+            dispatched_at: None,
+            ..entry(State::Queued)
+        }
+    }
+
+    #[test]
+    fn an_accepted_message_waits_on_its_queue_or_for_its_time() {
+        let place_at = |not_before| place(&Entry { not_before, ..accepted() }, &[]);
+        for not_before in [None, Some(now())] {
+            assert_eq!(place_at(not_before), "on its queue: no worker has received it yet");
+        }
+        let scheduled = place_at(Some(now().plus(Duration::from_secs(90))));
+        assert_eq!(scheduled, "scheduled for 2026-11-21T10:06:30.000Z (in 90 s)");
     }
 
     #[test]
