@@ -4,7 +4,6 @@ use redial_adapters::system::System;
 use redial_core::{
     identity::{SubscriptionId, Tenant},
     ledger::listing::{Filter, Listing, MOST},
-    route::WaitSettings,
     tag::MessageTag,
     time::{Timestamp, Ttl},
 };
@@ -40,7 +39,7 @@ pub(crate) struct ByState {
 pub(crate) struct InState {
     records: Vec<DeliveryRecord>,
     pub(crate) has_more: bool,
-    waits: WaitSettings,
+    waits: delivery::Waits,
     at: Timestamp,
 }
 
@@ -68,7 +67,7 @@ impl ByState {
                 Some(position) => after = Some(position),
             }
         };
-        let waits = delivery::wait_settings(target).await;
+        let waits = delivery::waits(target).await;
         Ok(InState { records: found, has_more, waits, at: System.now() })
     }
 

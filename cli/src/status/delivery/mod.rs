@@ -6,6 +6,8 @@
 
 mod place;
 
+pub(crate) use place::Waits;
+
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -29,7 +31,7 @@ use crate::{
     aws_error::AwsError,
     failure::Failure,
     line::Line,
-    stack::{Target, variable},
+    stack::{Configuration, Target, variable},
     tone::Tone,
 };
 
@@ -79,7 +81,7 @@ pub(crate) async fn standing(
     let now = System.now();
     let place = match (&entry, &on_page, dead_letters.first()) {
         (Some(entry), _, _) => {
-            place::of_entry(entry, details.channel, &dead_letters, &settings(target, entry).await, now)
+            place::of_entry(entry, details.channel, &dead_letters, &waits_of(target, entry).await, now)
         }
         (None, Some(on_page), _) => place::on_page(on_page, now),
         (None, None, Some(letter)) => place::of_dead_letter(letter, now),
@@ -132,25 +134,40 @@ fn details(item: &HashMap<String, AttributeValue>) -> Details {
 }
 
 /// Where a delivery is, as its entry says.
-pub(crate) fn where_is(record: &DeliveryRecord, settings: &WaitSettings, now: Timestamp) -> String {
-    place::of_entry(&record.entry, record.channel, &[], settings, now)
+pub(crate) fn where_is(record: &DeliveryRecord, waits: &Waits, now: Timestamp) -> String {
+    place::of_entry(&record.entry, record.channel, &[], waits, now)
 }
 
-async fn settings(target: &Target, entry: &Entry) -> WaitSettings {
-    if entry.state == State::Retrying { wait_settings(target).await } else { WaitSettings::default() }
+async fn waits_of(target: &Target, entry: &Entry) -> Waits {
+    match entry.state {
+        State::Retrying | State::Deferred => waits(target).await,
+        State::Queued
+        | State::Sending
+        | State::Sent
+        | State::Gone
+        | State::Expired
+        | State::Failed
+        | State::FailedNoRetries
+        | State::Cancelled
+        | State::Expanded => Waits::default(),
+    }
 }
 
-/// Decides between queue and parking. The defaults stand in where the caller may not read the function's configuration.
-pub(crate) async fn wait_settings(target: &Target) -> WaitSettings {
+/// The defaults stand in where the caller may not read the function's configuration.
+pub(crate) async fn waits(target: &Target) -> Waits {
+    target.configuration(&target.dispatch).await.map_or_else(|_| Waits::default(), |it| configured(&it))
+}
+
+fn configured(function: &Configuration) -> Waits {
     let default = WaitSettings::default();
-    let Ok(function) = target.configuration(&target.dispatch).await else { return default };
-    let number = |name| variable(&function, name).and_then(|text| text.parse::<u32>().ok());
+    let number = |name| variable(function, name).and_then(|text| text.parse::<u32>().ok());
     let delay = number("SQS_MAX_DELAY_SECONDS").and_then(|secs| u16::try_from(secs).ok());
-    WaitSettings {
+    let settings = WaitSettings {
         sqs_max_delay: delay.unwrap_or(default.sqs_max_delay),
         bucket_secs: number("WAIT_BUCKET_SECONDS").unwrap_or(default.bucket_secs),
         ..default
-    }
+    };
+    Waits { settings, origin_lines: variable(function, "ORIGIN_LINES") != Some("off") }
 }
 
 impl Standing {
@@ -447,6 +464,14 @@ mod tests {
             r#"{{"l":0,"n":{number},"at":1000,"s":{status},"v":"retry","w":"server_error","next":{next_ms}}}"#
         );
         PastAttempt::from_text(&text).expect("valid")
+    }
+
+    #[test]
+    fn origins_have_lines_unless_the_function_says_off() {
+        for (set, origin_lines) in [("", true), ("on", true), ("off", false)] {
+            let function = crate::stack::configuration(30, &[("ORIGIN_LINES", set)]);
+            assert_eq!(configured(&function), Waits { origin_lines, ..Waits::default() }, "{set}");
+        }
     }
 
     #[test]

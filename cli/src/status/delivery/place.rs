@@ -17,17 +17,42 @@ use redial_core::{
 use redial_engine::ports::OnPage;
 use serde_json::{Value, json};
 
+/// How the stack lets messages wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Waits {
+    pub(super) settings: WaitSettings,
+    /// Whether what an open breaker holds back lies in the line of its origin, and not until a time.
+    pub(super) origin_lines: bool,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { settings: WaitSettings::default(), origin_lines: true }
+    }
+}
+
+impl Waits {
+    /// The time at which it looks again is only that of a message that cannot be put in its line.
+    fn lies_in_line(&self, entry: &Entry) -> bool {
+        self.origin_lines && entry.held_by == Some(HeldBy::Origin)
+    }
+}
+
+const IN_LINE: &str = "waits in line for its origin, which is out or recovering";
+const LIST_BREAKERS: &str = "`redial breakers list`";
+
 /// From the ledger's entry and the dead letters of the same id.
 pub(super) fn of_entry(
     entry: &Entry,
     channel: Option<Channel>,
     letters: &[DeadLetter],
-    settings: &WaitSettings,
+    waits: &Waits,
     now: Timestamp,
 ) -> String {
     match entry.state {
         State::Queued if lease(entry).is_none() => not_received(entry, now),
         State::Queued => "its worker failed: back on its queue, to be attempted again".to_owned(),
+        State::Deferred if waits.lies_in_line(entry) => format!("{IN_LINE}: {LIST_BREAKERS}"),
         State::Deferred => held_back(entry, now),
         State::Sending if now < entry.lease_until => {
             format!("being sent; its worker has until {}", moment(entry.lease_until, now))
@@ -36,7 +61,7 @@ pub(super) fn of_entry(
             "its worker ended without an outcome: the attempt is repeated when SQS delivers the message again"
                 .to_owned()
         }
-        State::Retrying => retrying(entry, settings, now),
+        State::Retrying => retrying(entry, waits, now),
         State::Sent => format!("accepted by {} {}", other_side(channel), moment(entry.updated_at, now)),
         State::Gone if entry.reason == Some(Reason::NotFound) => {
             "the push service does not know the endpoint, which is flagged until another 404 confirms that"
@@ -206,8 +231,11 @@ pub(super) fn dead_letter_in_words(letter: &DeadLetter) -> String {
     words
 }
 
-fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
+fn retrying(entry: &Entry, waits: &Waits, now: Timestamp) -> String {
     let next = entry.turn.attempt.next().0;
+    if waits.lies_in_line(entry) {
+        return format!("{IN_LINE}, for retry {next}: {LIST_BREAKERS}");
+    }
     let Some(at) = entry.not_before else { return format!("on the retry queue for retry {next}") };
     if at <= now {
         return format!("on the retry queue for retry {next}, due since {}", moment(at, now));
@@ -216,7 +244,7 @@ fn retrying(entry: &Entry, settings: &WaitSettings, now: Timestamp) -> String {
         return format!("waits for its hours, which begin {}, for retry {next}", moment(at, now));
     }
     // As it was routed after the last attempt; the route is the same in both lanes.
-    match route(Lane::Transactional, at, entry.updated_at, settings) {
+    match route(Lane::Transactional, at, entry.updated_at, &waits.settings) {
         Route::Queue(_) => format!("waiting on the retry queue for retry {next} until {}", moment(at, now)),
         Route::Park(_) => format!("parked for retry {next} until {}", moment(at, now)),
     }
@@ -333,7 +361,7 @@ pub(super) mod tests {
     }
 
     fn place(entry: &Entry, letters: &[DeadLetter]) -> String {
-        of_entry(entry, Some(Channel::WebPush), letters, &WaitSettings::default(), now())
+        of_entry(entry, Some(Channel::WebPush), letters, &Waits::default(), now())
     }
 
     #[test]
@@ -384,8 +412,11 @@ pub(super) mod tests {
     #[test]
     fn what_is_held_back_says_by_what_and_until_when() {
         let until = now().plus(Duration::from_secs(90));
-        let held =
-            |by, at| place(&Entry { held_by: by, not_before: Some(at), ..entry(State::Deferred) }, &[]);
+        let waits = Waits { origin_lines: false, ..Waits::default() };
+        let held = |by, at| {
+            let held = Entry { held_by: by, not_before: Some(at), ..entry(State::Deferred) };
+            of_entry(&held, None, &[], &waits, now())
+        };
         let moment = "2026-11-21T10:06:30.000Z (in 90 s)";
         for (by, expected) in [
             (Some(HeldBy::Schedule), format!("scheduled for {moment}")),
@@ -400,11 +431,25 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_lies_in_the_line_of_its_origin_waits_for_no_time() {
+        for at in [None, Some(now().minus(Duration::from_secs(5 * 3600))), Some(now().plus(UNTIL_STORED))] {
+            let held =
+                |state| place(&Entry { held_by: Some(HeldBy::Origin), not_before: at, ..entry(state) }, &[]);
+            let words = "waits in line for its origin, which is out or recovering";
+            assert_eq!(held(State::Deferred), format!("{words}: `redial breakers list`"));
+            assert_eq!(held(State::Retrying), format!("{words}, for retry 2: `redial breakers list`"));
+        }
+    }
+
+    #[test]
     fn a_retry_waits_on_the_queue_or_parked_as_it_was_routed() {
         let after = |secs| now().plus(Duration::from_secs(secs));
-        let retry = |at, settings: &WaitSettings| {
-            of_entry(&Entry { not_before: Some(at), ..entry(State::Retrying) }, None, &[], settings, now())
+        let by_time = Waits { origin_lines: false, ..Waits::default() };
+        let retry_by = |held_by, at, waits: &Waits| {
+            let entry = Entry { held_by, not_before: Some(at), ..entry(State::Retrying) };
+            of_entry(&entry, None, &[], waits, now())
         };
+        let retry = |at, waits: &Waits| retry_by(None, at, waits);
         for (at, expected) in [
             (after(90), "waiting on the retry queue for retry 2 until 2026-11-21T10:06:30.000Z (in 90 s)"),
             (after(3600), "parked for retry 2 until 2026-11-21T11:05:00.000Z (in 60 min)"),
@@ -413,9 +458,11 @@ pub(super) mod tests {
                 "on the retry queue for retry 2, due since 2026-11-21T10:04:57.000Z (3 s ago)",
             ),
         ] {
-            assert_eq!(retry(at, &WaitSettings::default()), expected);
+            assert_eq!(retry(at, &Waits::default()), expected);
+            assert_eq!(retry_by(Some(HeldBy::Origin), at, &by_time), expected);
         }
-        let short = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, ..WaitSettings::default() };
+        let settings = WaitSettings { sqs_max_delay: 2, bucket_secs: 1, ..WaitSettings::default() };
+        let short = Waits { settings, ..by_time };
         assert!(retry(after(5), &short).starts_with("parked"));
     }
 
@@ -426,7 +473,7 @@ pub(super) mod tests {
             (Some(Channel::WebPush), "the push service"),
             (None, "the receiver"),
         ] {
-            let place = of_entry(&entry(State::Sent), channel, &[], &WaitSettings::default(), now());
+            let place = of_entry(&entry(State::Sent), channel, &[], &Waits::default(), now());
             assert_eq!(place, format!("accepted by {who} 2026-11-21T10:05:00.000Z (0 s ago)"));
         }
         let over = Entry { lease_until: now(), ..entry(State::Sending) };

@@ -119,7 +119,7 @@ async fn what_waits_in_line_leaves_when_its_breaker_is_closed(it: &Followed, opt
     assert!(deferred.iter().filter(is_held).count() >= MOST, "{deferred:?}");
     let in_line = |row: &&Value| {
         let place = row["where"].as_str().unwrap_or_default();
-        is_held(row) && place.starts_with("held back because its origin is out, until 20")
+        is_held(row) && place.starts_with("waits in line for its origin")
     };
     assert!(deferred.iter().filter(in_line).count() >= MOST, "{deferred:?}");
 
