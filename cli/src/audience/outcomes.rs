@@ -1,14 +1,16 @@
 //! What became of the recipients of a message to an audience, counted.
 //!
 //! Of a run that is sent by the page, its pages say who accepted it, and only recipients with an entry of their own are looked up. Of any
-//! other run every recipient has an entry, whose id follows from the subscription: those that have the tag now are looked up. Parts are read
-//! page by page, so an audience of any size needs little memory.
+//! other run a recipient has an entry from when a worker receives its message, whose id follows from the subscription: those that have the tag
+//! now are looked up, and the others that it was handed on to count as under way until its TTL is over. Parts are read page by page, so an
+//! audience of any size needs little memory.
 
 use redial_adapters::{acks_dynamo::DynamoAcks, audiences_dynamo::DynamoAudiences};
 use redial_core::{
     audience::{PAGE, RecipientRef, Run, SHARDS},
     identity::{DeliveryId, DeliveryKey, SubscriptionId},
     ledger::State,
+    reason::Reason,
     tag::Tag,
     time::Timestamp,
 };
@@ -31,10 +33,12 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
+    /// `handed_on`: the recipients that have an entry, or may still get one.
     pub(super) async fn read(
         target: &Target,
         run: &Run,
         tag: Option<&Tag>,
+        handed_on: u64,
         now: Timestamp,
     ) -> Result<Self, PortError> {
         let mut counts = Self::default();
@@ -46,7 +50,17 @@ impl Outcomes {
                 reader.members(shard, tag, &mut counts).await?;
             }
         }
+        if !run.by_the_page && tag.is_some() {
+            counts.add_without_entry(handed_on);
+        }
         Ok(counts)
+    }
+
+    /// Those whose messages no worker has received yet.
+    fn add_without_entry(&mut self, handed_on: u64) {
+        let Self { sent, failed, gone, expired, cancelled, under_way, acknowledged: _ } = *self;
+        let found = sent + failed + gone + expired + cancelled + under_way;
+        self.under_way += handed_on.saturating_sub(found);
     }
 
     fn add(&mut self, state: State) {
@@ -61,7 +75,7 @@ impl Outcomes {
     }
 
     fn add_record(&mut self, record: &DeliveryRecord) {
-        self.add(record.entry.state);
+        self.add(outcome(record.entry.state, record.entry.reason));
         self.acknowledged += u64::from(!record.acknowledged.is_empty());
     }
 
@@ -85,6 +99,12 @@ impl Outcomes {
     pub(super) fn to_json(&self) -> Value {
         self.parts().into_iter().map(|(name, number)| (name.to_owned(), json!(number))).collect()
     }
+}
+
+/// A recipient's message that came up after its audience was cancelled has ended without an attempt, as one that failed and is not retried.
+fn outcome(state: State, reason: Option<Reason>) -> State {
+    let is_cancelled = state == State::FailedNoRetries && reason == Some(Reason::Cancelled);
+    if is_cancelled { State::Cancelled } else { state }
 }
 
 struct Reader<'a> {
@@ -147,6 +167,14 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn recipients_of_a_cancelled_audience_are_cancelled_and_not_failed() {
+        assert_eq!(outcome(State::FailedNoRetries, Some(Reason::Cancelled)), State::Cancelled);
+        for reason in [None, Some(Reason::Rejected)] {
+            assert_eq!(outcome(State::FailedNoRetries, reason), State::FailedNoRetries);
+        }
+    }
 
     #[test]
     fn every_state_is_counted_once() {

@@ -72,6 +72,8 @@ pub(super) struct Shown {
     /// `None` if another version wrote it.
     pub(super) audience: Option<Audience>,
     pub(super) state: State,
+    /// Whether the TTL of every recipient is over.
+    pub(super) is_over: bool,
 }
 
 impl Shown {
@@ -79,6 +81,10 @@ impl Shown {
         let read = standing.run.read();
         let is_late = read.as_ref().is_some_and(|(message, _, travel)| {
             message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0)
+        });
+        let is_over = read.as_ref().is_some_and(|(message, _, travel)| {
+            let ends = |channel| message.deadline(channel, travel.first_sent).at();
+            [Channel::WebPush, Channel::Webhook].into_iter().all(|channel| ends(channel) <= now)
         });
         let state = if standing.run.cancelled_at.is_some() {
             State::Cancelled
@@ -89,7 +95,7 @@ impl Shown {
         } else {
             State::Open
         };
-        Self { standing, audience: read.map(|(_, audience, _)| audience), state }
+        Self { standing, audience: read.map(|(_, audience, _)| audience), state, is_over }
     }
 
     pub(super) fn progress(&self) -> String {

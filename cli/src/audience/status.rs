@@ -30,7 +30,8 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// --outcomes adds how many recipients it was sent to, failed for, were gone, expired or were cancelled, how many are under way, and how many
 /// acknowledged it, once, at the end. It reads the entry of each recipient, at least a read unit each; of a message that is sent by the page
 /// (AudiencePages) only the pages, two units for 100 recipients, the entries of those that did not accept it at once, and an
-/// acknowledgement's unit for each. Without pages, recipients are those that have the tag now: who lost it since is not counted.
+/// acknowledgement's unit for each. Without pages, only recipients that have the tag now are looked up. One that lost it since counts as
+/// under way until the TTL is over, as one whose message still waits on the queue does, and is not counted after that.
 ///
 /// Exit status 1: no such message was found. --watch waits for one instead.
 #[derive(Debug, Args)]
@@ -84,7 +85,8 @@ impl Status {
         }
         let outcomes = if self.outcomes {
             let tag = shown.audience.as_ref().map(|audience| &audience.tag);
-            Some(Outcomes::read(&target, &shown.standing.run, tag, System.now()).await?)
+            let handed_on = if shown.is_over { 0 } else { shown.standing.recipients() };
+            Some(Outcomes::read(&target, &shown.standing.run, tag, handed_on, System.now()).await?)
         } else {
             None
         };

@@ -208,6 +208,17 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn recipients_whose_message_is_still_on_the_queue_are_under_way() {
+    let stack = TestStack::shared_idle().await;
+    let (audiences, run) = (audiences(&stack), run_opened_at(&stack, System.now()));
+    open(&audiences, &run).await;
+    let (before, page) = (Progress::default(), Page::of(sent_to(["s1", "s2"]), 2));
+    assert!(audiences.advance(&run, 3, &before, &before.past(&page, None)).await.expect("the table answers"));
+    let status = stack.json(format!("audience status autumn --tenant {} --outcomes", stack.tenant));
+    assert_fields(&status["outcomes"], json!({"sent": 0, "under_way": 2, "failed": 0, "cancelled": 0}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_watch_waits_until_its_message_is_opened() {
     let stack = TestStack::shared_idle().await;
     let watch = format!("audience status autumn --tenant {} --watch 1 --json", stack.tenant);
