@@ -21,12 +21,14 @@ use crate::{
 ///
 /// USED: its stored subscriptions; its messages that wait longer than 15 minutes; its dead letters whose bodies are kept. The last two
 /// are counted when they are stored, and until the quarter of an hour, or the day, in which they are gone has ended: a purge does not
-/// lower them. SET is `tenant` for a quota of its own, and `stack` for the template's parameter.
+/// lower them. SET is `tenant` for a quota of its own, and `stack` for the template's parameter. In JSON, a limit that is off or unknown is
+/// null, and `off` tells them apart.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   redial limits quotas acme
-  redial limits quotas acme --json | jq '.quotas[] | select(.used >= .limit)'")]
+  redial limits quotas acme --json \\
+    | jq '.quotas[] | select(.limit != null and .used >= .limit)'")]
 pub(crate) struct Show {
     /// The tenant
     #[arg(value_name = "TENANT", value_parser = arguments::tenant)]
@@ -108,6 +110,7 @@ impl Row {
             "quota": self.quota.label(),
             "used": self.usage.used,
             "limit": self.limit().and_then(Limit::number),
+            "off": self.limit() == Some(Limit::Off),
             "set": self.set_by(),
         })
     }
@@ -213,8 +216,12 @@ mod tests {
         ] {
             assert_eq!(row(own, of_stack).cells(), ["parked", "7", limit, set].map(str::to_owned));
         }
-        let shown = json!({"quota": "parked", "used": 7, "limit": 5, "set": "tenant"});
+        let shown = json!({"quota": "parked", "used": 7, "limit": 5, "off": false, "set": "tenant"});
         assert_eq!(row(most(5), most(9)).json(), shown);
+        for (of_stack, off) in [(Some(Limit::Off), true), (None, false)] {
+            let shown = json!({"quota": "parked", "used": 7, "limit": null, "off": off, "set": "stack"});
+            assert_eq!(row(None, of_stack).json(), shown);
+        }
     }
 
     #[test]
