@@ -21,6 +21,7 @@ pub mod commands;
 mod confirm;
 mod console;
 pub mod cost;
+mod counted;
 mod dead_letters;
 mod doctor;
 mod endpoint_hash;

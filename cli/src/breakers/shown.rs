@@ -124,6 +124,10 @@ impl Row {
         self.recent.attempts
     }
 
+    pub(crate) fn is_for_one_tenant(&self) -> bool {
+        self.is_for_one_tenant
+    }
+
     pub(crate) fn phase(&self) -> &Phase {
         &self.phase
     }
@@ -254,6 +258,14 @@ fn times(phase: &Phase) -> (Option<Timestamp>, Option<Timestamp>) {
 
 fn per_second(pace: f64) -> String {
     if pace < 9.95 { format!("{pace:.1}/s") } else { format!("{pace:.0}/s") }
+}
+
+/// As it is where the others at the origin do well.
+#[cfg(test)]
+pub(crate) fn for_one_tenant(state: &OriginState) -> OriginState {
+    let mut stored = serde_json::to_value(state).expect("it is JSON");
+    stored["only"] = json!(7);
+    serde_json::from_value(stored).expect("it is read again")
 }
 
 #[cfg(test)]

@@ -33,12 +33,21 @@ pub(super) async fn check_limits(stack: &Stack, report: &mut Report) {
 fn judge_breakers(origins: &[(Origin, StoredOrigin)], now: Timestamp, report: &mut Report) {
     for (origin, stored) in origins {
         let (origin, time) = (origin.as_str(), Timestamp::to_rfc3339_seconds);
+        let is_for_one_tenant = stored.state.is_for_one_tenant();
         let found = match stored.state.breaker().phase(now) {
             Phase::Closed => continue,
-            Phase::Open { until } => format!("the breaker of {origin} is open until {}", time(until)),
-            Phase::Paused { until } => format!("{origin} asked senders to pause until {}", time(until)),
+            Phase::Open { until } => {
+                let whose = if is_for_one_tenant { " for one tenant" } else { "" };
+                format!("the breaker of {origin} is open{whose} until {}", time(until))
+            }
+            Phase::Paused { until } => {
+                let whom = if is_for_one_tenant { "one tenant" } else { "senders" };
+                format!("{origin} asked {whom} to pause until {}", time(until))
+            }
             Phase::HalfOpen { .. } | Phase::Ramping { .. } => {
-                format!("{origin} is recovering from an outage, and gets only a few attempts")
+                let whose =
+                    if is_for_one_tenant { " for one tenant, whose messages get" } else { ", and gets" };
+                format!("{origin} is recovering from an outage{whose} only a few attempts")
             }
         };
         report.warning(
@@ -76,6 +85,7 @@ mod tests {
     use redial_core::protection::{Cooldowns, OriginState};
 
     use super::{super::report::tests::finds, *};
+    use crate::breakers::shown::for_one_tenant;
 
     #[test]
     fn an_open_breaker_is_a_warning() {
@@ -88,6 +98,32 @@ mod tests {
         finds("warning: the breaker of https://out.example is open until", |report| {
             judge_breakers(&origins, now, report);
         });
+    }
+
+    #[test]
+    fn what_holds_back_one_tenant_alone_is_reported_as_that() {
+        let now = Timestamp::parse_rfc3339("2026-11-21T10:00:00Z").expect("a time");
+        let (cooldowns, mut rng) = (Cooldowns::default(), StdRng::seed_from_u64(1));
+        let of = |change: &mut dyn FnMut(&mut OriginState)| {
+            let mut state = OriginState::default();
+            change(&mut state);
+            for_one_tenant(&state)
+        };
+        let minute = Duration::from_secs(60);
+        let open = of(&mut |state| state.open(minute, now, &cooldowns, &mut rng));
+        let mut rng = StdRng::seed_from_u64(1);
+        let recovering = of(&mut |state| {
+            state.open(minute, now, &cooldowns, &mut rng);
+            state.close_gently(now);
+        });
+        let origin = Origin::parse("https://out.example").expect("an origin");
+        for (state, expected) in [
+            (open, "warning: the breaker of https://out.example is open for one tenant until"),
+            (recovering, "warning: https://out.example is recovering from an outage for one tenant, whose"),
+        ] {
+            let origins = [(origin.clone(), StoredOrigin { state, version: 1 })];
+            finds(expected, |report| judge_breakers(&origins, now, report));
+        }
     }
 
     #[test]

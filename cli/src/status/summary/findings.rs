@@ -7,7 +7,7 @@ use super::{
     metrics::Flow,
     queues::{Depth, QUEUES, Queue},
 };
-use crate::{breakers::shown::Row, duration::whole, tail::init_errors::InitError};
+use crate::{breakers::shown::Row, counted::counted, duration::whole, tail::init_errors::InitError};
 
 /// What is wrong: the most urgent first.
 pub(super) fn findings(summary: &Summary) -> Vec<String> {
@@ -84,20 +84,37 @@ fn failures(flow: Flow) -> impl Iterator<Item = String> {
 }
 
 fn breakers(origins: &[Row]) -> Vec<String> {
-    let sentence = |phases: &[&str], one: &str, more: &str| {
-        let mut rows = origins.iter().filter(|row| phases.contains(&row.phase().label()));
-        let first = rows.next()?;
-        Some(match rows.count() {
-            0 => one.replace("{}", first.origin().as_str()),
-            others => format!("{} {more}", others + 1),
-        })
+    let sentence = |phases: &[&str], one: &str, of_one_tenant: &str, more: &str| {
+        let rows: Vec<&Row> = origins.iter().filter(|row| phases.contains(&row.phase().label())).collect();
+        match rows[..] {
+            [] => None,
+            [row] => {
+                let words = if row.is_for_one_tenant() { of_one_tenant } else { one };
+                Some(words.replace("{}", row.origin().as_str()))
+            }
+            [..] if rows.iter().all(|row| row.is_for_one_tenant()) => {
+                Some(format!("{} {more}, each for one tenant", rows.len()))
+            }
+            [..] => Some(format!("{} {more}", rows.len())),
+        }
     };
     let sentences = [
-        sentence(&["open"], "the breaker of {} is open", "breakers are open"),
-        sentence(&["paused"], "{} asked senders to pause", "origins asked senders to pause"),
+        sentence(
+            &["open"],
+            "the breaker of {} is open",
+            "the breaker of {} is open for one tenant",
+            "breakers are open",
+        ),
+        sentence(
+            &["paused"],
+            "{} asked senders to pause",
+            "{} asked one tenant to pause",
+            "origins asked senders to pause",
+        ),
         sentence(
             &["half_open", "ramping"],
             "{} is recovering from an outage",
+            "{} is recovering from an outage for one tenant",
             "origins are recovering from an outage",
         ),
     ];
@@ -118,8 +135,4 @@ pub(super) fn too_many(queue: &Queue, depth: &Depth) -> Option<String> {
 pub(super) fn too_old(queue: &Queue, age: Option<Duration>) -> Option<String> {
     let age = age.filter(|age| queue.oldest.is_some_and(|oldest| *age > Duration::from_secs(oldest)))?;
     Some(format!("the oldest message of the {} is {} old", queue.in_words(), whole(age)))
-}
-
-fn counted(n: u64, one: &str, more: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {more}") }
 }

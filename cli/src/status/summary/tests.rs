@@ -17,7 +17,12 @@ use super::{
     queues::{Depth, QUEUES},
     waits::{self, Waits},
 };
-use crate::{aws_error::AwsError, breakers::shown::Row, cost::Counts, tail::init_errors::InitError};
+use crate::{
+    aws_error::AwsError,
+    breakers::shown::{Row, for_one_tenant},
+    cost::Counts,
+    tail::init_errors::InitError,
+};
 
 fn now() -> Timestamp {
     Timestamp::parse_rfc3339("2026-11-21T10:00:30Z").expect("a time")
@@ -65,6 +70,32 @@ fn row(host: &str, is_open: bool) -> Row {
         state.open(Duration::from_secs(60), now(), &Cooldowns::default(), &mut StdRng::seed_from_u64(1));
     }
     Row::of(Origin::parse(&format!("https://{host}")).expect("an origin"), &state, now())
+}
+
+fn row_of_one_tenant(host: &str, change: impl FnOnce(&mut OriginState)) -> Row {
+    let mut state = OriginState::default();
+    state.open(Duration::from_secs(60), now(), &Cooldowns::default(), &mut StdRng::seed_from_u64(1));
+    change(&mut state);
+    Row::of(Origin::parse(&format!("https://{host}")).expect("an origin"), &for_one_tenant(&state), now())
+}
+
+#[test]
+fn a_breaker_that_is_open_for_one_tenant_is_not_reported_as_everyone_s() {
+    let open = |host| row_of_one_tenant(host, |_| {});
+    let ramping = row_of_one_tenant("c.example", |state| state.close_gently(now()));
+    let found = |origins| findings(&Summary { origins: Ok(origins), ..well() });
+    assert_eq!(
+        found(vec![open("a.example"), ramping]),
+        [
+            "the breaker of https://a.example is open for one tenant",
+            "https://c.example is recovering from an outage for one tenant",
+        ]
+    );
+    assert_eq!(
+        found(vec![open("a.example"), open("b.example")]),
+        ["2 breakers are open, each for one tenant"]
+    );
+    assert_eq!(found(vec![open("a.example"), row("b.example", true)]), ["2 breakers are open"]);
 }
 
 /// With a finding of each kind.
