@@ -11,7 +11,10 @@ use super::{
     report::Report,
     stack::{Stack, output},
 };
-use crate::aws_error::{AwsError, classified};
+use crate::{
+    aws_error::{AwsError, classified},
+    counted::counted,
+};
 
 /// How long after its time an execution may still run: it retries its release for about a quarter of an hour if the queue
 /// does not respond (the ten retries of `infra/wait.asl.json`).
@@ -39,11 +42,13 @@ pub(super) async fn check(stack: &Stack, report: &mut Report) {
     if let Some((names, all)) = report.read("the executions that run", running(&sfn, arn).await) {
         judge(&names, System.now(), report);
         let bound = if all { "" } else { ", as far as was read" };
-        report.well(format!(
-            "the state machine of waits is active; {} of its executions run, none of them overdue{bound}",
-            names.len()
-        ));
+        report.well(format!("{}, none of them overdue{bound}", active(names.len())));
     }
+}
+
+fn active(running: usize) -> String {
+    let run = counted(running as u64, "of its executions runs", "of its executions run");
+    format!("the state machine of waits is active; {run}")
 }
 
 /// The names of the executions that run, and whether these are all.
@@ -74,9 +79,10 @@ fn judge(names: &[String], now: Timestamp, report: &mut Report) {
     let Some(oldest) = late.iter().min_by_key(|name| ends(name)) else { return };
     report.fault(
         format!(
-            "{} of {} executions that run are overdue; the oldest is {oldest}",
+            "{} of {} executions that run {} overdue; the oldest is {oldest}",
             late.len(),
-            names.len()
+            names.len(),
+            if late.len() == 1 { "is" } else { "are" }
         ),
         "look at its history in Step Functions: it cannot reach the retry queue. Cleanup's sweep releases its messages \
          meanwhile",
@@ -102,6 +108,14 @@ mod tests {
             "fault: 2 of 5 executions that run are overdue; the oldest is w60-transactional-20261121T100500Z-2",
             |report| judge(&names, now, report),
         );
+        finds("fault: 1 of 4 executions that run is overdue; the oldest is", |report| {
+            judge(&names[1..], now, report);
+        });
         finds("", |report| judge(&names[2..], now, report));
+        let run = |n| active(n).replace("the state machine of waits is active; ", "");
+        assert_eq!(
+            [0, 1, 2].map(run),
+            ["0 of its executions run", "1 of its executions runs", "2 of its executions run",]
+        );
     }
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     confirm::Confirm,
+    counted::counted,
     failure::Failure,
     rotation::longest_timeout,
     stack::{Pair, Target},
@@ -176,9 +177,9 @@ impl Failover {
         if is_done {
             lines.extend(left.map(|left| {
                 format!(
-                    "{from} holds {} messages on its queues ({} delayed, {} in flight) and {} parked: they are sent when it is started \
+                    "{from} holds {} on its queues ({} delayed, {} in flight) and {} parked: they are sent when it is started \
                      again, or end by their TTL; a queue keeps them for 10 days",
-                    left.sum_on_queues(),
+                    counted(left.sum_on_queues(), "message", "messages"),
                     left.delayed,
                     left.in_flight,
                     left.parked

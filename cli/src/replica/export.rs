@@ -12,6 +12,7 @@ use super::{
     key_set::Kind,
 };
 use crate::{
+    counted::counted,
     failure::Failure,
     input::STDIN,
     rotation::secret::KeysSecret,
@@ -70,7 +71,7 @@ impl Export {
         bar.finish_and_clear();
         output.line(&End::line(rows))?;
         output.finish()?;
-        say(&format!("{rows} rows of {} exported", target.name));
+        say(&format!("{} of {} exported", counted(rows, "row", "rows"), target.name));
         Ok(())
     }
 }

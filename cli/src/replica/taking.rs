@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::rows::{Position, Rows, Source};
 use crate::{
     checkpoint::Progress,
+    counted::counted,
     failure::Failure,
     resumable::{Ended, Work},
     terminal::say,
@@ -60,8 +61,13 @@ impl Copied {
 
     pub(super) fn line(&self, to: &str) -> String {
         let Self { read, new, changed, kept, settings, refused, .. } = self;
+        let rows = |n| counted(n, "row", "rows");
+        let new = counted(*new, "subscription is new", "subscriptions are new");
+        let settings = counted(*settings, "setting", "settings");
         format!(
-            "{to}: of {read} rows, {new} subscriptions are new, {changed} changed, {kept} kept; {settings} settings written, {refused} rows refused"
+            "{to}: of {}, {new}, {changed} changed, {kept} kept; {settings} written, {} refused",
+            rows(*read),
+            rows(*refused)
         )
     }
 
@@ -144,5 +150,31 @@ impl<S: Source> Work for Taking<S> {
         progress.read += read;
         progress.at = next;
         Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_each_is_singular_in_the_line() {
+        let copied = |n| Copied {
+            read: n,
+            new: n,
+            changed: n,
+            kept: n,
+            settings: n,
+            refused: n,
+            ..Copied::begin(Position::End, n)
+        };
+        assert_eq!(
+            copied(1).line("b"),
+            "b: of 1 row, 1 subscription is new, 1 changed, 1 kept; 1 setting written, 1 row refused"
+        );
+        assert_eq!(
+            copied(2).line("b"),
+            "b: of 2 rows, 2 subscriptions are new, 2 changed, 2 kept; 2 settings written, 2 rows refused"
+        );
     }
 }
