@@ -30,10 +30,16 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let paths = if self.paths.is_empty() { packaged()? } else { self.paths };
+        let is_packaged = self.paths.is_empty();
+        let paths = if is_packaged { packaged()? } else { self.paths };
         let mut files = Vec::new();
         for path in &paths {
-            files.extend(policies_in(path)?);
+            let found = policies_in(path)?;
+            // A checkout need not have policies of its own.
+            if found.is_empty() && !is_packaged {
+                return Err(Failure::input(format!("no .json files in {}", path.display())));
+            }
+            files.extend(found);
         }
         let mut wrong = Vec::new();
         for file in &files {

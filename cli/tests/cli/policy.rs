@@ -63,6 +63,8 @@ fn own_policies_are_checked_with_all_their_errors_and_drawn() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
     let (good, bad, drawing) = (path("mine.json"), path("bad.json"), path("p.svg"));
+    let empty = policy(format!("check {}", path(""))).refused_with(2);
+    assert_eq!(empty, format!("error: no .json files in {}\n", path("")));
     std::fs::write(&good, r#"{"retry_delays": [5, 30, 120]}"#).expect("writable");
     assert!(policy(format!("check {}", path(""))).succeeds().contains("mine.json: ok"));
     assert!(policy(format!("show {good}")).succeeds().starts_with("mine\n"));
