@@ -41,7 +41,7 @@ const INVOCATION_LOG_BYTES: f64 = 1_200.0;
 const LATENCIES_LOG_BYTES: f64 = 140.0;
 const LATENCY_LOG_BYTES: f64 = 12.0;
 
-/// An item of the ledger, and of a subscription, with the 100 bytes that DynamoDB adds to each.
+/// An item of the ledger, with the 100 bytes that DynamoDB adds to each.
 const STORED_BYTES: f64 = 800.0;
 
 /// What is stored of a page that is sent by one message: its members' ids, and its sheet.
@@ -186,8 +186,8 @@ impl Bill {
             line("Data transfer", "GB out", out_gb, prices.transfer_gb, 1.0),
         ];
         lines.retain(|line| line.service != "API Gateway" || traffic.api_gateway);
-        let subscriptions_gb = traffic.subscriptions as f64 * STORED_BYTES / 1e9;
-        let (idle, busy) = (idle(alarms, memory_mb, subscriptions_gb, prices), busy(waits, prices));
+        let subscriptions = traffic.subscriptions as f64;
+        let (idle, busy) = (idle(alarms, memory_mb, subscriptions, prices), busy(waits, prices));
         let usd = |lines: &[Line]| lines.iter().map(|line| line.usd).sum();
         Self {
             traffic_usd: usd(&lines),

@@ -3,6 +3,7 @@
 //! Amounts are those of `infra/template.yaml`, which is counted here and not copied.
 
 use clap::ValueEnum;
+use redial_adapters::subscriptions_dynamo::WALKED_AT_A_TIME;
 use redial_core::{lane::Lane, metric::Metric};
 
 use super::line::{Line, MILLION, THOUSAND, line};
@@ -23,6 +24,18 @@ const SCHEDULED_LOG_BYTES: f64 = 700.0;
 
 /// Read units of a sweep that finds nothing, at most: the sweep of bodies looks at an hour's parts.
 const SWEEP_READS: f64 = 2.0;
+
+/// An item of a subscription, as reads count it.
+const SUBSCRIPTION_BYTES: f64 = 700.0;
+
+/// What DynamoDB adds to an item where it bills storage ("Item sizes and formats").
+const STORAGE_OVERHEAD_BYTES: f64 = 100.0;
+
+/// Walks over all subscriptions in a month: one a day.
+const WALKS: f64 = 30.0;
+
+/// Bytes that a read unit reads of a scan that is not consistent.
+const SCANNED_BY_A_UNIT: f64 = 2.0 * 4_096.0;
 
 /// Transitions of an execution, and the most executions of a month: one per minute and lane.
 const TRANSITIONS: f64 = 4.0;
@@ -71,7 +84,7 @@ fn resources(of_type: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// A month without a message.
-pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions_gb: f64, prices: &Prices) -> Vec<Line> {
+pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions: f64, prices: &Prices) -> Vec<Line> {
     // An alarm is billed by its metrics; a band is two more.
     let metrics_of = |text: &str| {
         text.matches("MetricName: ").count() + 2 * text.matches("ANOMALY_DETECTION_BAND(").count()
@@ -87,7 +100,12 @@ pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions_gb: f64, prices
     let invocations: f64 = rates.map(|(rate, minutes)| count(rate) * MINUTES / minutes).iter().sum();
     // Publishing the VAPID keys reads their secret, which Secrets Manager decrypts, and writes one item.
     let published = count("Input: '{\"publish\":\"vapid_keys\"}'\n").min(1.0) * MINUTES / 5.0;
-    let reads = (invocations - published) * SWEEP_READS;
+    let scanned = subscriptions * SUBSCRIPTION_BYTES / SCANNED_BY_A_UNIT * WALKS;
+    let reads = (invocations - published) * SWEEP_READS + scanned;
+    // A walk writes how far it is after each page.
+    let pages = (subscriptions / f64::from(WALKED_AT_A_TIME)).ceil().max(1.0) * WALKS;
+    let writes = published + pages;
+    let subscriptions_gb = subscriptions * (SUBSCRIPTION_BYTES + STORAGE_OVERHEAD_BYTES) / 1e9;
     let gb_seconds = invocations * SCHEDULED_MS / 1000.0 * f64::from(memory_mb) / 1024.0;
     let log_gb = invocations * SCHEDULED_LOG_BYTES / 1e9;
     let mut lines = vec![
@@ -99,7 +117,7 @@ pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions_gb: f64, prices
         line("SQS", "polls of empty queues", polls, prices.sqs_million_requests, MILLION),
         line("Lambda", "scheduled invocations", invocations, prices.lambda_million_invocations, MILLION),
         line("Lambda", "GB-seconds", gb_seconds, prices.lambda_million_gb_seconds, MILLION),
-        line("DynamoDB", "write units", published, prices.dynamodb_million_write_units, MILLION),
+        line("DynamoDB", "write units", writes, prices.dynamodb_million_write_units, MILLION),
         line("DynamoDB", "read units", reads, prices.dynamodb_million_read_units, MILLION),
         line("DynamoDB", "GB of subscriptions", subscriptions_gb, prices.dynamodb_gb_month, 1.0),
         line("DynamoDB", "GB to restore", subscriptions_gb, prices.dynamodb_recovery_gb_month, 1.0),
@@ -129,6 +147,7 @@ pub(super) fn busy(waits: f64, prices: &Prices) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::traffic::DEFAULT_SUBSCRIPTIONS;
 
     fn amount(lines: &[Line], what: &str) -> f64 {
         lines.iter().find(|line| line.what == what).map_or(0.0, |line| line.amount)
@@ -140,7 +159,7 @@ mod tests {
 
     #[test]
     fn an_idle_month_costs_less_than_six_dollars() {
-        let of = |alarms| idle(alarms, 256, 0.0, &Prices::list());
+        let of = |alarms| idle(alarms, 256, DEFAULT_SUBSCRIPTIONS as f64, &Prices::list());
         let (full, basic, none) = (of(Alarms::Full), of(Alarms::Basic), of(Alarms::None));
         assert!(usd(&basic) < 6.0, "{}", usd(&basic));
         assert!(usd(&none) < 4.0, "{}", usd(&none));
@@ -152,6 +171,18 @@ mod tests {
         // Six queues, and a schedule of a minute, three of five and one of an hour.
         assert_eq!(amount(&basic, "polls of empty queues"), 6.0 * 15.0 * 43_200.0);
         assert_eq!(amount(&basic, "scheduled invocations"), 43_200.0 + 3.0 * 8_640.0 + 720.0);
+    }
+
+    #[test]
+    fn the_daily_walk_scans_all_subscriptions_at_half_a_unit_for_each_4_kb() {
+        let of = |subscriptions| idle(Alarms::Basic, 256, subscriptions, &Prices::list());
+        let (none, million) = (of(0.0), of(1e6));
+        let more = |what| (amount(&million, what) - amount(&none, what)).round();
+        assert_eq!(amount(&million, "GB of subscriptions"), 0.8);
+        // Thirty times 0.7 GB: storage alone has another hundred bytes an item.
+        assert_eq!(more("read units"), 2_563_477.0);
+        // Two thousand pages, and one of an empty table.
+        assert_eq!(more("write units"), 30.0 * 1_999.0);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use redial_adapters::success_logs::SuccessLogs;
 /// More than the world sends in a month.
 const MOST: u64 = 1_000_000_000_000;
 
+pub(super) const DEFAULT_SUBSCRIPTIONS: u64 = 100_000;
+
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Traffic {
     /// Number of messages, but for those to audiences
@@ -45,7 +47,7 @@ pub(super) struct Traffic {
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=900_000))]
     pub(super) page_ms: u32,
     /// Stored subscriptions
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_SUBSCRIPTIONS, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub(super) subscriptions: u64,
     /// Messages in a batch, 1 to 10
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10))]

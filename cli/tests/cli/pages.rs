@@ -113,6 +113,18 @@ fn the_page_shows_what_cost_prints() {
 }
 
 #[test]
+fn the_readme_has_the_sums_of_that_bill() {
+    let bill =
+        run(&mut redial("cost --json --messages 1000000 --retry-rate 0.05 --long-wait-rate 0.01"), "").json();
+    let usd = |sum: &str| bill[sum].as_f64().expect("a sum");
+    let (traffic, idle, busy) = (usd("traffic_usd"), usd("idle_usd"), usd("busy_usd"));
+    let sums = format!(
+        "5 % retries cost {traffic:.2} US dollars; the stack costs {idle:.2} a month without a message, and at most {busy:.2} more"
+    );
+    assert!(include_str!("../../../README.md").contains(&sums), "{sums}");
+}
+
+#[test]
 fn dead_letters_raise_the_bill_by_their_rate() {
     let usd = |rate: &str| {
         let bill = run(&mut redial(format!("cost --json --dead-letter-rate {rate}")), "").json();

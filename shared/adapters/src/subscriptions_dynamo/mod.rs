@@ -34,6 +34,7 @@ pub(crate) use self::replaced::REPLACED;
 pub use self::book::{Deleted, Stored};
 pub use self::listing::{Page, Scope};
 pub use self::replica::Taken;
+pub use self::walk::WALKED_AT_A_TIME;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -16,7 +16,7 @@ use super::transaction::{After, Ends, Met};
 use crate::table::attributes::{Read as _, item, key, ms, s};
 
 /// The most items that are read at a time.
-const AT_A_TIME: i32 = 500;
+pub const WALKED_AT_A_TIME: i32 = 500;
 
 /// The partition of the walk's progress, in `control`.
 const WALK: &str = "walk";
@@ -34,7 +34,7 @@ enum Decided {
 impl SubscriptionWalk for DynamoSubscriptions {
     async fn walk_page(&self, from: Option<String>) -> Result<WalkedPage, PortError> {
         let from = from.map(|pk| item([("pk", s(pk))]));
-        let (items, last) = self.table.scan_page(from, AT_A_TIME).await?;
+        let (items, last) = self.table.scan_page(from, WALKED_AT_A_TIME).await?;
         let walked = |item| {
             // A webhook's secrets stay sealed: they are not walked for.
             let subscription = super::item::read(item, None)?.ok()?;
