@@ -20,6 +20,9 @@ const ENVELOPE_BYTES: f64 = 600.0;
 /// SQS bills each 64 KB of a call as a request (SQS pricing).
 const SQS_CHUNK_BYTES: f64 = 65_536.0;
 
+/// The most messages of a call that sends (SendMessageBatch API reference).
+const SENT_BY_A_CALL: u32 = 10;
+
 /// Of three requests for a batch, two have its bodies: the send and the receive. The delete has none.
 const WITH_BODIES: f64 = 2.0;
 
@@ -103,6 +106,18 @@ impl Amounts {
     }
 }
 
+/// The requests that a call with so many of these bodies is billed as.
+fn chunks(bodies: f64, body: f64) -> f64 {
+    (bodies * body / SQS_CHUNK_BYTES).ceil().max(1.0)
+}
+
+/// The requests to SQS by which the HTTP API sends the messages of one request on.
+fn sends_of_api(api_batch: u32, body: f64) -> f64 {
+    let (full, rest) = (api_batch / SENT_BY_A_CALL, api_batch % SENT_BY_A_CALL);
+    let of_rest = if rest == 0 { 0.0 } else { chunks(f64::from(rest), body) };
+    f64::from(full) * chunks(f64::from(SENT_BY_A_CALL), body) + of_rest
+}
+
 impl Bill {
     pub(super) fn of(traffic: &Traffic, alarms: Alarms, prices: &Prices) -> Self {
         let Traffic { batch, payload_bytes, memory_mb, batch_ms, api_ms, log_bytes, .. } = *traffic;
@@ -112,12 +127,13 @@ impl Bill {
         let alone = messages - on_pages;
         let retries = messages * traffic.retry_rate;
         let body = f64::from(payload_bytes) + ENVELOPE_BYTES;
+        let by_api = traffic.messages as f64 * traffic.api_share;
         let counted = [
             (FIRST_ATTEMPT, alone),
             (RETRY, retries),
             (LONG_WAIT, waits),
             (DEAD_LETTER, letters),
-            (BY_API, traffic.messages as f64 * traffic.api_share),
+            (BY_API, by_api),
             (ACKNOWLEDGEMENT, messages * traffic.ack_rate),
             (AUDIENCE, traffic.audiences as f64 * 10.0),
             (PAGE, pages * 10.0),
@@ -128,9 +144,13 @@ impl Bill {
         };
         // Calls and invocations are billed per batch, units per item.
         let batch = f64::from(batch);
-        let further_chunks = (batch * body / SQS_CHUNK_BYTES).ceil().max(1.0) - 1.0;
+        let of_batch = chunks(batch, body);
+        // What comes through the HTTP API is sent by the request, and not by the batch.
+        let sent_by_api = by_api
+            * (sends_of_api(traffic.api_batch, body) / f64::from(traffic.api_batch) - of_batch / batch);
         let sqs_requests = sum(|counts| counts.sqs_requests, batch)
-            + (alone + retries) / batch * WITH_BODIES * further_chunks;
+            + (alone + retries) / batch * WITH_BODIES * (of_batch - 1.0)
+            + sent_by_api;
         let invocations = sum(|counts| counts.invocations, batch);
         let kilobytes = (body / 1024.0).ceil();
         let whole_messages = f64::from(LONG_WAIT.write_units) / 10.0 * waits + BODY_WRITES * letters;
@@ -252,7 +272,7 @@ mod tests {
             (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 3.2e6, 2e6, 100e3, 7_500.0, 0.75]),
             (Traffic { batch: 1, ..TRAFFIC }, [3e6, 2e6, 1e6, 1e6, 75_000.0, 1.95]),
             (Traffic { dead_letter_rate: 1.0, ..TRAFFIC }, [600e3, 9.1e6, 1e6, 200e3, 15_000.0, 1.48]),
-            (Traffic { api_share: 1.0, ..TRAFFIC }, [300e3, 3.1e6, 2e6, 1.1e6, 17_500.0, 2.55]),
+            (Traffic { api_share: 1.0, ..TRAFFIC }, [1.2e6, 3.1e6, 2e6, 1.1e6, 17_500.0, 2.55]),
             (
                 Traffic { api_share: 1.0, api_batch: 100, ..TRAFFIC },
                 [300e3, 3.1e6, 2e6, 110e3, 7_600.0, 0.76],
@@ -280,6 +300,18 @@ mod tests {
         // Ten bodies of 5,900 bytes and their envelopes are 65,000; of 6,000, 66,000.
         assert_eq!([requests(5_900, 10), requests(6_000, 10)], [300e3, 500e3]);
         assert_eq!([requests(64_000, 1), requests(200_000, 1)], [3e6, 9e6]);
+    }
+
+    #[test]
+    fn the_http_api_sends_by_the_request_in_tens() {
+        let requests = |api_share, api_batch, payload_bytes| {
+            amount(&bill(Traffic { api_share, api_batch, payload_bytes, ..TRAFFIC }), "SQS", "requests")
+        };
+        // A receive and a delete for each ten, and the sends: of a hundred messages, ten; of twenty-five, three; of one, one.
+        assert_eq!([1, 25, 100].map(|batch| requests(1.0, batch, 200)), [1.2e6, 320e3, 300e3]);
+        assert_eq!(requests(0.5, 1, 200), 750e3);
+        // Ten bodies of 6,600 bytes are two requests to send and two to receive; a single one is one to send.
+        assert_eq!([1, 10].map(|batch| requests(1.0, batch, 6_000)), [1.3e6, 500e3]);
     }
 
     #[test]

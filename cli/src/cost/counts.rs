@@ -32,7 +32,7 @@ pub const RETRY: Counts = Counts { write_units: 20 + 2 * INDEXED, ..FIRST_ATTEMP
 pub const LONG_WAIT: Counts = Counts { sqs_requests: 0, write_units: 21, read_units: 10, invocations: 0 };
 
 /// What ten messages need besides if they come through the HTTP API. Their entries are inserted, so that the claim, which expects none, is
-/// refused, and reads the entry that it then changes. Requests are counted apart: one has up to a hundred messages.
+/// refused, and reads the entry that it then changes. Requests are counted apart: one has up to a hundred messages, and sends them in tens.
 pub const BY_API: Counts = Counts { sqs_requests: 0, write_units: 20, read_units: 10, invocations: 0 };
 
 /// Ten acknowledgements of browsers, each in a request of its own: an attribute of the delivery's entry. With a queue for events, a send
