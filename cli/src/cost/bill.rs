@@ -2,8 +2,13 @@
 
 use serde::Serialize;
 
+use redial_adapters::delivery_item::bytes_after_failures;
 use redial_adapters::success_logs::{SAMPLE, SuccessLogs};
-use redial_core::{audience, ledger::DEDUPE_WINDOW, page::WAVE};
+use redial_core::{
+    audience,
+    ledger::{DEDUPE_WINDOW, history::KEPT},
+    page::WAVE,
+};
 
 use super::counts::{
     ACKNOWLEDGEMENT, AUDIENCE, BY_API, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE,
@@ -106,6 +111,34 @@ impl Amounts {
     }
 }
 
+/// Retries before a dead letter, of what is retried at all: those of the policy `web-push`.
+const RETRIES_OF_A_LETTER: u32 = 5;
+
+/// A unit of DynamoDB is a write of so many bytes.
+const UNIT_BYTES: u32 = 1_024;
+
+/// Units by which a write of an entry with so many failures is more than one.
+fn further_units(failures: u32) -> f64 {
+    f64::from(bytes_after_failures(failures).div_ceil(UNIT_BYTES) - 1)
+}
+
+/// Write units of retries and dead letters besides those that are counted: an entry that has failed a few times is longer than a
+/// kilobyte, for the record of a failure and for the claim of its retry. As many of the dead letters as there are retries for were retried;
+/// of the other messages each attempt fails with the same probability.
+fn units_of_long_entries(messages: f64, retries: f64, letters: f64) -> f64 {
+    let retried_letters = letters.min(retries / f64::from(RETRIES_OF_A_LETTER));
+    let of_a_letter = (1..=RETRIES_OF_A_LETTER).map(|failures| 2.0 * further_units(failures)).sum::<f64>()
+        + further_units(RETRIES_OF_A_LETTER + 1);
+    let others = (messages - retried_letters).max(1.0);
+    let by_message = (retries - retried_letters * f64::from(RETRIES_OF_A_LETTER)) / others;
+    let fails = by_message / (1.0 + by_message);
+    // What fails for the `failures`th time and is retried. Longer than with the attempts that are kept an entry is not.
+    let retried = |failures: u32| fails.powf(f64::from(failures));
+    let after = (1..KEPT).map(|failures| retried(failures) * 2.0 * further_units(failures)).sum::<f64>()
+        + retried(KEPT) / (1.0 - fails) * 2.0 * further_units(KEPT);
+    retried_letters * of_a_letter + others * after
+}
+
 /// The requests that a call with so many of these bodies is billed as.
 fn chunks(bodies: f64, body: f64) -> f64 {
     (bodies * body / SQS_CHUNK_BYTES).ceil().max(1.0)
@@ -159,7 +192,10 @@ impl Bill {
         let successes = (alone - letters).max(0.0);
         let records =
             f64::from(RECORD_OF_SUCCESSES) * if batch < 2.0 { successes } else { successes / batch };
-        let writes = sum(|counts| counts.write_units, 10.0) + records + whole;
+        let writes = sum(|counts| counts.write_units, 10.0)
+            + records
+            + whole
+            + units_of_long_entries(messages, retries, letters);
         let reads = sum(|counts| counts.read_units, 10.0)
             + (pages + 2.0 * sent_pages) * ((body / 4096.0).ceil() - 1.0);
         let gb = f64::from(memory_mb) / 1024.0 / 1000.0;
@@ -268,7 +304,7 @@ mod tests {
         // SQS requests, write and read units, invocations, GB-seconds, GB of logs.
         for (traffic, expected) in [
             (TRAFFIC, [300e3, 1.1e6, 1e6, 100e3, 7_500.0, 0.75]),
-            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 5.1e6, 2e6, 200e3, 15_000.0, 1.48]),
+            (Traffic { retry_rate: 1.0, ..TRAFFIC }, [600e3, 5_600_488.28, 2e6, 200e3, 15_000.0, 1.48]),
             (Traffic { long_wait_rate: 1.0, ..TRAFFIC }, [300e3, 3.2e6, 2e6, 100e3, 7_500.0, 0.75]),
             (Traffic { batch: 1, ..TRAFFIC }, [3e6, 2e6, 1e6, 1e6, 75_000.0, 1.95]),
             (Traffic { dead_letter_rate: 1.0, ..TRAFFIC }, [600e3, 9.1e6, 1e6, 200e3, 15_000.0, 1.48]),
@@ -362,6 +398,24 @@ mod tests {
         let kept = amount(&bill(Traffic { log_days: 365, ..TRAFFIC }), "CloudWatch Logs", "GB-months kept");
         assert_eq!(kept, 1.36);
         assert!(bill(TRAFFIC).traffic.iter().all(|line| line.service != "API Gateway"));
+    }
+
+    #[test]
+    fn an_entry_costs_two_units_a_write_from_its_third_failure_on() {
+        assert_eq!([1, 2, 3, 12, 13, 100].map(further_units), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]);
+        let of = units_of_long_entries;
+        assert_eq!([of(0.0, 0.0, 0.0), of(1e6, 0.0, 1e6)], [0.0, 0.0]);
+        // Each letter has the retries of its policy: after three of its failures a record and a claim, and the record of its end.
+        assert_eq!(of(1e6, 5e6, 1e6), 7e6);
+        assert!((of(1e6, 50_000.0, 2_000.0) - 2_000.0 * 7.0) < 200.0);
+        // One in twenty-one attempts fails: one in 9,261 messages fails three times.
+        assert!((of(1e6, 50_000.0, 0.0) - 227.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_retried_dead_letter_has_the_retries_of_its_policy() {
+        let policy = redial_core::policy::catalogue::presets().get("web-push").expect("a preset");
+        assert_eq!(policy.retries.as_ref().map(|retries| retries.max_retries), Some(RETRIES_OF_A_LETTER));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub const RECORD_OF_SUCCESSES: u32 = 1;
 pub const INDEXED: u32 = 10;
 
 /// Ten retries: the attempt that failed is recorded by itself, sent to the retry queue, and then the same again. Meanwhile the entry is in the
-/// index by state.
+/// index by state. From its third failure on it is longer than a kilobyte, which the bill adds.
 pub const RETRY: Counts = Counts { write_units: 20 + 2 * INDEXED, ..FIRST_ATTEMPT };
 
 /// What ten long waits need besides their retries: parked, read and deleted again. The release sends them to the retry queue
@@ -60,7 +60,8 @@ pub const RECIPIENT_LOG_BYTES: u32 = 30;
 
 /// What ten dead letters need besides the attempts that they end. References: sent to the dead-letter queue, received, deleted.
 /// Bodies: stored, and deleted by the sweep. Descriptions: stored; DynamoDB deletes them for free. Each item is in one index, too,
-/// so each of these is two units. Each end is recorded by itself, and is in the index by state, and one unit more counts the bodies for their tenant's quota. Not
+/// so each of these is two units. Each end is recorded by itself, and is in the index by state, and one unit more counts the bodies for their tenant's quota. The bill adds
+/// what is written of entries that retries have made longer than a kilobyte. Not
 /// counted: the item that lists a tenant's days with dead letters, written once per worker, and the sweep's own queries, which run
 /// without dead letters, too.
 pub const DEAD_LETTER: Counts =

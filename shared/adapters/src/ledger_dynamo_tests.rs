@@ -1,14 +1,20 @@
 //! The ledger on a DynamoDB whose statements fail one by one.
 
+use std::time::Duration;
+
 use redial_core::channel::Channel;
-use redial_core::endpoint::EndpointHash;
-use redial_core::identity::IdSource;
+use redial_core::endpoint::{Endpoint, EndpointHash};
+use redial_core::identity::{IdSource, SubscriptionId};
 use redial_core::ledger::{Ask, Given};
+use redial_core::reason::Reason;
+use redial_core::time::Ttl;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::delivery_item::bytes_after_failures;
 use crate::fixtures::{self, delivery, hash_keys};
 use crate::stub_dynamo::{Answer, StubDynamo, error, now};
+use crate::table::attributes::Item;
 
 /// The errors of a statement that may pass, as `BatchStatementErrorCodeEnum` spells them.
 const PASSING: [&str; 5] = [
@@ -220,4 +226,86 @@ async fn a_claim_writes_what_its_message_says_of_itself_and_when_it_is_dispatche
     let [set, removed] = swapped(queued, Claim { ask: end, given, ..claim("b") }).await;
     assert_eq!(names(&set), GIVEN.map(str::to_owned));
     assert_eq!(names(&removed), [DISPATCHED]);
+}
+
+/// An item's size as DynamoDB counts it ("Item sizes and formats"): names, texts, a byte for two digits of a number and one more, one for a
+/// truth or a NULL.
+fn size(item: &Item) -> usize {
+    let of = |value: &AttributeValue| match (value.as_s(), value.as_n()) {
+        (Ok(text), _) => text.len(),
+        (_, Ok(digits)) => digits.len().div_ceil(2) + 1,
+        (Err(_), Err(_)) => 1,
+    };
+    item.iter().map(|(name, value)| name.len() + of(value)).sum()
+}
+
+/// What a statement inserts into an item, or sets and removes.
+fn carry_out(item: &mut Item, statement: Statement) {
+    let Statement { text, values } = statement;
+    let names = |before: &str, after: char| -> Vec<String> {
+        text.split(before).skip(1).filter_map(|rest| Some(rest.split_once(after)?.0.to_owned())).collect()
+    };
+    if text.starts_with("INSERT") {
+        item.extend(text.split('\'').skip(1).step_by(2).map(str::to_owned).zip(values));
+    } else {
+        item.extend(names(" SET \"", '"').into_iter().zip(values));
+        names(" REMOVE \"", '"').iter().for_each(|name| drop(item.remove(name)));
+    }
+}
+
+/// The sizes of an entry after the claim of its first attempt, and after the record of each of so many failures. Ids are UUIDs, and
+/// nothing is given but a TTL.
+fn sizes_after_failures(failures: u32) -> Vec<usize> {
+    const UUID: &str = "0b6e0c1e-7a7f-4d8e-9c55-8f3a1d2b4c6d";
+    let endpoint = Endpoint::parse("https://push.example/x").expect("valid");
+    let claim_of = |attempt| {
+        let ask = Ask {
+            turn: Turn { attempt: Attempt(attempt), ..Turn::default() },
+            lease_token: format!("{UUID}.0123abcd"),
+            source_message: UUID.to_owned(),
+            ..claim(UUID).ask
+        };
+        Claim {
+            ask,
+            endpoint_hash: Some(hash_keys().endpoint(&endpoint)),
+            subscription: SubscriptionId::parse(UUID),
+            given: Given { ttl: Some(Ttl::from_secs(86_400)), ..Given::default() },
+            ..claim(UUID)
+        }
+    };
+    let adapter = ledger(&StubDynamo::new(|_, _| Ok(json!({}))));
+    let mut item = Item::new();
+    carry_out(&mut item, adapter.usual(&claim_of(0), at()));
+    let mut sizes = vec![size(&item)];
+    for attempt in 0..failures {
+        if attempt > 0 {
+            carry_out(&mut item, adapter.usual(&claim_of(attempt), at()));
+        }
+        let claim = claim_of(attempt);
+        let failed = Record {
+            turn: claim.ask.turn,
+            lease_token: claim.ask.lease_token,
+            state: State::Retrying,
+            status: Some(503),
+            verdict: Some("retry"),
+            reason: Some(Reason::ServerError),
+            not_before: Some(at().plus(Duration::from_secs(4))),
+            ..record(UUID)
+        };
+        carry_out(&mut item, adapter.fenced(&failed));
+        sizes.push(size(&item));
+    }
+    sizes
+}
+
+#[test]
+fn an_entry_is_longer_than_a_kilobyte_from_its_third_failure_on() {
+    let sizes = sizes_after_failures(20);
+    for (failures, size) in (1..).zip(&sizes[1..]) {
+        let calculated = bytes_after_failures(failures) as usize;
+        assert!(calculated.abs_diff(*size) < 16, "{failures}: {calculated}, {size}");
+    }
+    let units: Vec<usize> = sizes.iter().map(|size| size.div_ceil(1_024)).collect();
+    assert_eq!((&units[..3], &units[3..13]), (&[1; 3][..], &[2; 10][..]), "{sizes:?}");
+    assert_eq!(units[13..], [3; 8], "{sizes:?}");
 }
