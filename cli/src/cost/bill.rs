@@ -14,7 +14,7 @@ use super::counts::{
     ACKNOWLEDGEMENT, AUDIENCE, BY_API, Counts, DEAD_LETTER, FIRST_ATTEMPT, LONG_WAIT, PAGE,
     PAGE_BY_ONE_MESSAGE, PAGE_LOG_BYTES, RECIPIENT_LOG_BYTES, RECORD_OF_SUCCESSES, RETRY,
 };
-use super::line::{Line, MILLION, line};
+use super::line::{FAIR_REQUESTS, Line, MILLION, line};
 use super::month::{Alarms, busy, idle};
 use super::prices::Prices;
 use super::traffic::Traffic;
@@ -231,6 +231,8 @@ impl Bill {
         let log_gb_months = log_gb * KEPT_LOG_SHARE * f64::from(traffic.log_days) / 30.0;
         let mut lines = vec![
             line("SQS", "requests", sqs_requests, prices.sqs_million_requests, MILLION),
+            // Every message has its tenant as its group: producers set it, and so do the functions.
+            line("SQS", FAIR_REQUESTS, sqs_requests, prices.sqs_million_fair_requests, MILLION),
             line("DynamoDB", "write units", writes, prices.dynamodb_million_write_units, MILLION),
             line("DynamoDB", "read units", reads, prices.dynamodb_million_read_units, MILLION),
             line("DynamoDB", "GB-months of the ledger", ledger_gb_months, prices.dynamodb_gb_month, 1.0),
@@ -325,6 +327,23 @@ mod tests {
                 ("CloudWatch Logs", "GB"),
             ];
             assert_eq!(lines.map(|(service, what)| amount(&bill, service, what)), expected, "{traffic:?}");
+        }
+    }
+
+    #[test]
+    fn sqs_charges_each_request_with_messages_again_because_they_have_a_group() {
+        for traffic in [TRAFFIC, Traffic { batch: 3, api_share: 0.5, dead_letter_rate: 0.1, ..TRAFFIC }] {
+            let bill = bill(traffic);
+            let usd = |what: &str| {
+                let of_it = |line: &&Line| line.service == "SQS" && line.what == what;
+                bill.traffic.iter().find(of_it).expect("a line").usd
+            };
+            assert_eq!(amount(&bill, "SQS", FAIR_REQUESTS), amount(&bill, "SQS", "requests"));
+            assert!((usd(FAIR_REQUESTS) * 4.0 - usd("requests")).abs() < 1e-9, "0.10 USD beside 0.40");
+            assert!(
+                bill.idle.iter().all(|line| line.what != FAIR_REQUESTS),
+                "an empty answer has no messages"
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::counts::FIRST_ATTEMPT;
-use super::line::{MILLION, line};
+use super::line::{FAIR_REQUESTS, MILLION, line};
 use super::prices::Prices;
 
 const GIGABYTE: f64 = 1e9;
@@ -37,7 +37,7 @@ impl Counts {
     }
 
     /// At list prices: one for each count.
-    pub(crate) fn priced(&self) -> [Used; 6] {
+    pub(crate) fn priced(&self) -> [Used; 7] {
         let prices = Prices::list();
         let used = |service, what, amount: Option<f64>, price, per| {
             let usd = amount.map(|amount| line(service, what, amount, price, per).usd);
@@ -51,6 +51,7 @@ impl Counts {
             used("Lambda", "GB-seconds", self.gb_seconds, prices.lambda_million_gb_seconds, MILLION),
             used("SQS", "requests", self.sqs_requests, prices.sqs_million_requests, MILLION),
             used("CloudWatch Logs", "GB", log_gb, prices.logs_gb, 1.0),
+            used("SQS", FAIR_REQUESTS, self.sqs_requests, prices.sqs_million_fair_requests, MILLION),
         ]
     }
 

@@ -17,5 +17,8 @@ pub(super) fn line(service: &'static str, what: &'static str, amount: f64, price
     Line { service, what, amount, price, per, usd: amount / per * price }
 }
 
+/// Requests to SQS with messages that have a group id. Polls of empty queues have none.
+pub(crate) const FAIR_REQUESTS: &str = "requests of fair queues";
+
 pub(super) const THOUSAND: f64 = 1_000.0;
 pub(super) const MILLION: f64 = 1_000_000.0;

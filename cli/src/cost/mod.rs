@@ -14,6 +14,7 @@ use clap::{Args, Command, FromArgMatches as _};
 use serde_json::json;
 
 pub(crate) use self::counted::{Counts, Used, gb_seconds, list_prices};
+pub(crate) use self::line::FAIR_REQUESTS;
 use self::{bill::Bill, line::Line, month::Alarms, prices::Prices, traffic::Traffic};
 use crate::{failure::Failure, terminal::print};
 

@@ -14,6 +14,8 @@ pub(super) struct Prices {
     pub(super) as_of: String,
     currency: String,
     pub(super) sqs_million_requests: f64,
+    /// What SQS charges besides for a request with messages that have a group id, on a standard queue (fair queues).
+    pub(super) sqs_million_fair_requests: f64,
     pub(super) dynamodb_million_write_units: f64,
     pub(super) dynamodb_million_read_units: f64,
     pub(super) dynamodb_gb_month: f64,

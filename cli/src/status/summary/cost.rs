@@ -7,13 +7,13 @@
 use serde_json::{Value, json};
 
 use super::metrics::Flow;
-use crate::cost::{Counts, Used, list_prices};
+use crate::cost::{Counts, FAIR_REQUESTS, Used, list_prices};
 
 /// What is on a bill and never counted here.
 const LEFT_OUT: [&str; 3] = ["storage", "data transfer", "what is paid by the month"];
 
 /// What nothing counts, and is calculated from another count.
-const CALCULATED: [&str; 1] = ["requests"];
+const CALCULATED: [&str; 2] = ["requests", FAIR_REQUESTS];
 
 const MILLION: f64 = 1e6;
 
@@ -33,14 +33,16 @@ impl Cost {
         Self { deliveries: flow.map(Flow::ended), counts: Counts { write_units, ..counts } }
     }
 
-    fn used(&self) -> [Used; 6] {
+    fn used(&self) -> [Used; 7] {
         self.counts.priced()
     }
 
     /// What is counted everywhere but here.
     fn missing(&self) -> impl Iterator<Item = &'static str> {
         let name = |used: &Used| if used.what == "GB" { "logs" } else { used.what };
-        self.used().into_iter().filter(|used| used.amount.is_none()).map(move |used| name(&used))
+        // The requests of fair queues are those that are named already.
+        let is_missing = |used: &Used| used.amount.is_none() && used.what != FAIR_REQUESTS;
+        self.used().into_iter().filter(is_missing).map(move |used| name(&used))
     }
 
     fn usd(&self) -> Option<f64> {
@@ -107,16 +109,16 @@ mod tests {
     #[test]
     fn a_delivery_costs_what_was_counted_by_those_that_ended() {
         let cost = Cost::of(Some(flow(Some(1_900))), counts());
-        let expected = 1_900.0 * 0.625 + 1_000.0 * 0.125 + 120.0 * 0.2 + 9.0 * 16.67 + 360.0 * 0.4 + 400.0;
+        let expected = 1_900.0 * 0.625 + 1_000.0 * 0.125 + 120.0 * 0.2 + 9.0 * 16.67 + 360.0 * 0.5 + 400.0;
         let json = cost.to_json();
         assert_eq!(json["deliveries"], 1_000);
         let usd = json["usd_per_million"].as_f64().expect("a number");
         assert!((usd - expected / 1_000.0).abs() < 1e-9, "{usd} instead of {}", expected / 1_000.0);
-        assert_eq!((&json["at_least"], &json["calculated"]), (&json!(false), &json!(["requests"])));
-        assert_eq!(json["counted"][4]["what"], CALCULATED[0]);
+        assert_eq!((&json["at_least"], &json["calculated"]), (&json!(false), &json!(CALCULATED)));
+        assert_eq!([4, 6].map(|at| &json["counted"][at]["what"]), CALCULATED);
         assert_eq!(
             cost.in_words(),
-            "COST 2.03 USD a million deliveries, 0.0020 USD in all, at list prices; not counted: storage, data transfer, \
+            "COST 2.07 USD a million deliveries, 0.0021 USD in all, at list prices; not counted: storage, data transfer, \
              what is paid by the month"
         );
     }
@@ -126,7 +128,7 @@ mod tests {
         let cost =
             Cost::of(Some(flow(Some(1_900))), Counts { read_units: None, log_bytes: None, ..counts() });
         let words = cost.in_words();
-        assert!(words.starts_with("COST at least 1.51 USD a million deliveries, "), "{words}");
+        assert!(words.starts_with("COST at least 1.54 USD a million deliveries, "), "{words}");
         assert!(words.contains("; not counted: read units, logs, storage, "), "{words}");
         let json = cost.to_json();
         assert_eq!((&json["at_least"], &json["counted"][1]["amount"]), (&json!(true), &Value::Null));

@@ -148,7 +148,7 @@ fn the_first_line_of_a_healthy_stack_is_ok() {
             "LAST 5 MINUTES attempts 1204, sent 1180, retried 20, deferred 0, dead letters 1,",
             "  failed no retries 0, expired 2, gone 1",
             "BY LANE transactional: sent 1100, failed 0; bulk: sent 80, failed 1",
-            "COST 1.55 USD a million deliveries, 0.0018 USD in all, at list prices; not",
+            "COST 1.58 USD a million deliveries, 0.0019 USD in all, at list prices; not",
             "  counted: storage, data transfer, what is paid by the month",
             "",
             "no origins: workers reported none within a week",

@@ -186,7 +186,7 @@ async fn what_aws_counts_is_priced(stack: &TestStack, cloudwatch: &aws_sdk_cloud
     let [invocations, gb_seconds, requests] = [2, 3, 4].map(|at| amount(&cost, at) - amount(&before, at));
     assert!(invocations >= 4_000.0 && gb_seconds >= 4.0 * memory / 1024.0, "{cost:#}");
     assert!(requests >= 12_000.0, "a batch is three requests: {cost:#}");
-    let usd: f64 = (0..6).filter_map(|at| cost["counted"][at]["usd"].as_f64()).sum();
+    let usd: f64 = (0..7).filter_map(|at| cost["counted"][at]["usd"].as_f64()).sum();
     let a_million = cost["usd_per_million"].as_f64().expect("a number");
     assert!((a_million - usd / 43.0 * 1e6).abs() < 1e-6, "{cost:#}");
 }
