@@ -98,7 +98,7 @@ pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions: f64, prices: &
     let polls = count("          Type: SQS\n") * POLLS_A_MINUTE * MINUTES;
     let rates = [("rate(1 minute)", 1.0), ("rate(5 minutes)", 5.0), ("rate(1 hour)", 60.0)];
     let invocations: f64 = rates.map(|(rate, minutes)| count(rate) * MINUTES / minutes).iter().sum();
-    // Publishing the VAPID keys reads their secret, which Secrets Manager decrypts, and writes one item.
+    // Publishing the VAPID keys reads their secret and writes one item. The secrets' key is AWS's own, whose use is free.
     let published = count("Input: '{\"publish\":\"vapid_keys\"}'\n").min(1.0) * MINUTES / 5.0;
     let scanned = subscriptions * SUBSCRIPTION_BYTES / SCANNED_BY_A_UNIT * WALKS;
     let reads = (invocations - published) * SWEEP_READS + scanned;
@@ -113,7 +113,6 @@ pub(super) fn idle(alarms: Alarms, memory_mb: u32, subscriptions: f64, prices: &
         line("CloudWatch", "dashboards", dashboards, prices.dashboard_month, 1.0),
         line("Secrets Manager", "secrets", secrets, prices.secret_month, 1.0),
         line("Secrets Manager", "requests", published, prices.secrets_thousand_requests, THOUSAND),
-        line("KMS", "requests", published, prices.kms_thousand_requests, THOUSAND),
         line("SQS", "polls of empty queues", polls, prices.sqs_million_requests, MILLION),
         line("Lambda", "scheduled invocations", invocations, prices.lambda_million_invocations, MILLION),
         line("Lambda", "GB-seconds", gb_seconds, prices.lambda_million_gb_seconds, MILLION),
@@ -188,6 +187,14 @@ mod tests {
     #[test]
     fn no_managed_key_encrypts_a_table() {
         assert_eq!(count("SSESpecification"), 0.0, "its calls of KMS are not on the bill");
+    }
+
+    #[test]
+    fn the_secrets_own_key_is_free() {
+        let own_keys = resources("SecretsManager::Secret").filter(|text| text.contains("KmsKeyId")).count();
+        assert_eq!(own_keys, 0, "their calls of KMS are not on the bill");
+        let bill = idle(Alarms::Full, 256, 1e6, &Prices::list());
+        assert!(bill.iter().all(|line| line.service != "KMS"), "{bill:?}");
     }
 
     #[test]

@@ -35,7 +35,6 @@ pub(super) struct Prices {
     pub(super) dashboard_month: f64,
     pub(super) secret_month: f64,
     pub(super) secrets_thousand_requests: f64,
-    pub(super) kms_thousand_requests: f64,
 }
 
 impl Prices {
