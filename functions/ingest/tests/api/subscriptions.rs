@@ -158,6 +158,9 @@ fn a_webhook_is_never_returned_replaced_or_erased() {
         answer.is_problem(409, "is_a_webhook", method);
         assert!(!answer.text.contains("hooks.example"));
     }
+    for wanted in [json!({"subscription": "w1"}), json!({"subscription": "w1", "ref": "user 7"})] {
+        api.post("/v1/erasures", &wanted).is_problem(409, "is_a_webhook", &wanted);
+    }
     assert_eq!(api.snapshot(), before);
 }
 
