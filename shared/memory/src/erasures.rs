@@ -8,7 +8,7 @@ use redial_engine::ports::{ErasureMarks, ErasureRequests, Erasures, PersonSearch
 
 use super::book::leaves;
 use super::effects::assert_distinct;
-use super::{Memory, Row, State};
+use super::{Memory, PortErrorKind, Row, State};
 
 impl Erasures for Memory {
     async fn erased(&self, subjects: Vec<Subject>) -> Vec<Result<bool, PortError>> {
@@ -37,8 +37,8 @@ impl ErasureMarks for Memory {
 
 impl PersonSearch for Memory {
     async fn erase_page(&self, person: &Person, at: &At, _most: u16) -> Result<Searched, PortError> {
+        let place = at.place().ok_or_else(|| PortErrorKind::Broken.error("erase_page"))?;
         self.effect("erase_page", |state| {
-            let Some(place) = at.place() else { return Searched::default() };
             let (read, found) = erase(state, person, place);
             let next = Place::ALL.get(place as usize + 1).copied().map(At::of);
             Searched { found, read, next }

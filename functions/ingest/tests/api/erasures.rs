@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use redial_core::access::Scope;
-use redial_core::erasure::{MOST_PENDING, Subject};
+use redial_core::erasure::{At, MOST_PENDING, Subject};
 use redial_core::identity::SubscriptionKey;
 use redial_core::time::Timestamp;
 use redial_engine::cleanup::Sweep;
@@ -206,6 +206,20 @@ fn what_is_stored_again_is_erased_by_the_same_request_again() {
     api.memory.pass(Duration::from_secs(301));
     assert_eq!(sweep(&api), 1);
     assert_eq!(look(&api, &answer)["state"], "done");
+}
+
+#[test]
+fn a_search_at_a_table_of_a_later_release_is_not_done() {
+    let api = Api::new();
+    let answer = api.post("/v1/erasures", &json!({"subscription": "s1"}));
+    api.memory.pass(Duration::from_secs(1_000));
+    let later = serde_json::from_value(json!({"place": "moons", "after": null})).expect("a position");
+    api.memory.state().erasures.values_mut().for_each(|it| it.at = Some(At::clone(&later)));
+    let worker = api.memory.cleanup(cleanup_settings());
+    let deadline = Clock::now(&api.memory).plus(Duration::from_secs(57));
+    let swept = worker.sweep(Sweep::Erasures, deadline).now_or_never().expect("nothing waits");
+    assert!(swept.is_err(), "the failure is reported");
+    assert_eq!(look(&api, &answer)["state"], "searching");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use redial_core::erasure::{At, Counts, Kind, Person, Place, Searched};
 use redial_engine::ports::{PersonSearch, PortError};
 use serde_json::Value;
 
+use crate::aws_error;
 use crate::config::Tables;
 use crate::table::attributes::{Item, Read as _, key};
 use crate::table::{Table, scan_page};
@@ -80,16 +81,17 @@ impl DynamoPersons {
         let mut sum = 0;
         for table in &self.tables {
             let described = table.client().describe_table().table_name(table.name()).send().await;
-            let described = described.map_err(|error| crate::aws_error::of_call("DescribeTable", &error))?;
+            let described = described.map_err(|error| aws_error::of_call("DescribeTable", &error))?;
             let count = described.table.and_then(|table| table.item_count).unwrap_or_default();
             sum += u64::try_from(count).unwrap_or_default();
         }
         Ok(sum)
     }
 
-    /// The next page of a search, of so many items at most.
+    /// The next page of a search, of so many items at most. A position in a table of a later release is an error: the search goes on once
+    /// that release does.
     pub async fn page(&self, person: &Person, at: &At, limit: u16) -> Result<Page, PortError> {
-        let Some(place) = at.place() else { return Ok(Page::default()) };
+        let place = at.place().ok_or_else(|| aws_error::of_code("Scan", "AnotherRelease"))?;
         let after = at.key().map(|(pk, sk)| match sk {
             Some(sk) => key(pk, sk),
             None => crate::table::attributes::item([("pk", crate::table::attributes::s(pk))]),
@@ -139,5 +141,39 @@ impl PersonSearch for DynamoPersons {
         let page = self.page(person, at, most).await?;
         self.remove_all(&page).await?;
         Ok(page.counted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{subscription, tenant};
+    use crate::stub_dynamo::StubDynamo;
+
+    #[tokio::test]
+    async fn a_table_of_a_later_release_is_an_error_and_not_the_end() {
+        let stub = StubDynamo::new(|operation, _| panic!("{operation}"));
+        let name = || "t".to_owned();
+        let tables = Tables {
+            deliveries: name(),
+            subscriptions: name(),
+            audiences: name(),
+            parked: name(),
+            dead_letters: name(),
+            control: name(),
+        };
+        let person = Person {
+            tenant: tenant("acme"),
+            subscription: Some(subscription("s1").id),
+            producer_ref: None,
+            hashes: Vec::new(),
+            endpoint: None,
+            hash_keys: None,
+        };
+        let at: At = serde_json::from_value(json!({"place": "moons", "after": null})).expect("a position");
+        let error = DynamoPersons::new(&stub.client(), &tables).erase_page(&person, &at, 5).await;
+        assert_eq!(error.expect_err("it is not read").code, "AnotherRelease");
     }
 }
