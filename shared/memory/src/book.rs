@@ -136,7 +136,7 @@ impl SubscriptionBook for Memory {
                     Decision::IsAWebhook => return Renewed::IsAWebhook,
                     Decision::TokenEnded => return Renewed::TokenEnded,
                     Decision::TagsNotPermitted => return Renewed::TagsNotPermitted,
-                    Decision::EndpointTaken => return Renewed::EndpointTaken,
+                    Decision::EndpointTaken { same } => return Renewed::EndpointTaken { same },
                 };
             if let Some(Rival::Stored(rival)) = rival {
                 state.subscriptions.remove(&rival.key);

@@ -210,7 +210,7 @@ impl<R: BufRead, B: SubscriptionBook> Work for Importing<'_, R, B> {
                     let error = "id: expected one that no webhook's receiver has, found one that has";
                     refused.push((number, vec![error.to_owned()]));
                 }
-                Renewed::EndpointTaken => {
+                Renewed::EndpointTaken { same: _ } => {
                     let error = "endpoint: expected one that no other subscription of the tenant has, found one that has another";
                     refused.push((number, vec![error.to_owned()]));
                 }

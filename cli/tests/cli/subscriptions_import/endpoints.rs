@@ -88,7 +88,8 @@ pub(super) async fn an_endpoint_that_is_taken_is_refused_if_the_stack_says_so(ha
     let count = harness.count("book").await;
     harness.renew(renewal("f1", "taken", true, Some(&["news"]))).await;
     let refused = ask(harness, renewal("f2", "taken", true, Some(&["news"])), SameEndpoint::Refuse).await;
-    assert_eq!((refused, harness.find("f2").await), (Renewed::EndpointTaken, Found::Unknown));
+    let taken = Renewed::EndpointTaken { same: Some(key("f1").id) };
+    assert_eq!((refused, harness.find("f2").await), (taken, Found::Unknown));
     let again = ask(harness, renewal("f1", "taken", false, None), SameEndpoint::Refuse).await;
     assert!(matches!(again, Renewed::Renewed(_)), "its own is not taken: {again:?}");
     // Nothing is sent to one that is gone, so it keeps no endpoint.

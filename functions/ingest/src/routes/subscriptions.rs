@@ -35,8 +35,7 @@ const KEEPS: &[Scope] = &[Scope::Subscribe];
 pub async fn create<E: HttpApi + 'static>(State(app): Worker<E>, request: Request) -> Answered {
     let (parts, body) = request.into_parts();
     let grant = app.grant_for(&parts, Need::Tenant(Scope::Subscribe)).await?;
-    let id = made(&mut app.env.randomness().rng());
-    keep(&app, grant, id, &parts, body).await
+    keep(&app, grant, None, &parts, body).await
 }
 
 pub async fn put<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
@@ -46,7 +45,7 @@ pub async fn put<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: R
         return Err(Problem::field("id", "^[A-Za-z0-9_-]{1,64}$ in the path", "an invalid id"));
     };
     let grant = app.grant_for(&parts, Need::Subscription(KEEPS, &id)).await?;
-    keep(&app, grant, id, &parts, body).await
+    keep(&app, grant, Some(id), &parts, body).await
 }
 
 pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: Request) -> Answered {
@@ -97,10 +96,12 @@ async fn named<E: HttpApi>(
     Ok((SubscriptionKey { tenant: grant.tenant, id }, grant.permit))
 }
 
+/// `id`: `None` makes a new one. The caller whose answer was lost does not know it, so the same endpoint and keys again are the same
+/// subscription, also where a second id is refused.
 async fn keep<E: HttpApi>(
     app: &App<E>,
     grant: Grant,
-    id: SubscriptionId,
+    id: Option<SubscriptionId>,
     parts: &Parts,
     body: Body,
 ) -> Answered {
@@ -117,13 +118,21 @@ async fn keep<E: HttpApi>(
     if document.tags.as_ref().is_some_and(|tags| !grant.allows_tags(tags)) {
         return Err(Kind::Forbidden.into());
     }
+    let is_made = id.is_none();
+    let id = id.unwrap_or_else(|| made(&mut app.env.randomness().rng()));
     let key = SubscriptionKey { tenant: grant.tenant.clone(), id };
     let numbers = if grant.permit.is_some() { Numbers::Withheld } else { Numbers::Named };
     has_place(app, &key, numbers, now).await?;
-    let renewal = Renewal { key, document, seen_at: Some(now), permit: grant.permit.clone() };
-    let book = app.env.subscriptions();
-    let renewed = book.renew(renewal, settings.same_endpoint, now).await;
-    let renewed = renewed.map_err(|error| app.failed(&error))?;
+    let mut renewal = Renewal { key, document, seen_at: Some(now), permit: grant.permit.clone() };
+    let renew = async |renewal| {
+        let renewed = app.env.subscriptions().renew(renewal, settings.same_endpoint, now).await;
+        renewed.map_err(|error| app.failed(&error))
+    };
+    let mut renewed = renew(renewal.clone()).await?;
+    if is_made && let Renewed::EndpointTaken { same: Some(id) } = renewed {
+        renewal.key.id = id;
+        renewed = renew(renewal).await?;
+    }
     let (status, stored) = match renewed {
         Renewed::New(stored) => {
             app.quota_guard.took(&grant.tenant, Quota::Subscriptions);
@@ -134,7 +143,7 @@ async fn keep<E: HttpApi>(
         Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
         Renewed::TokenEnded => return Err(Kind::Unauthorized.into()),
         Renewed::TagsNotPermitted => return Err(Kind::Forbidden.into()),
-        Renewed::EndpointTaken => return Err(Kind::EndpointTaken.into()),
+        Renewed::EndpointTaken { same: _ } => return Err(Kind::EndpointTaken.into()),
     };
     let took_over = stored.took_over_at == Some(now);
     app.env.telemetry().count(Metric::EndpointsReplaced, u64::from(took_over));

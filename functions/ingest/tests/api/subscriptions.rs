@@ -126,6 +126,36 @@ fn an_endpoint_under_a_second_id_is_refused_where_the_stack_says_so() {
 }
 
 #[test]
+fn the_same_browser_without_an_id_again_is_a_renewal_where_a_second_id_is_refused() {
+    let api = Api::with(|settings| settings.same_endpoint = SameEndpoint::Refuse);
+    let first = api.put("/v1/subscriptions", &document("a"));
+    api.memory.pass(Duration::from_secs(60));
+    let mut tagged = document("a");
+    tagged["tags"] = json!(["news"]);
+    let again = api.put("/v1/subscriptions", &tagged);
+    assert_eq!((first.status, again.status), (201, 200));
+    let (first, again) = (first.json(), again.json());
+    assert_eq!(again["subscription"], first["subscription"]);
+    assert_eq!((&again["created_at"], &again["tags"]), (&first["created_at"], &json!(["news"])));
+    assert_eq!(again["last_seen_at"], "2027-01-15T08:01:00.000Z");
+    assert!(again["renewal"]["token"].is_string());
+    // The keys show that it is the same browser: the endpoint alone does not.
+    let before = api.snapshot();
+    let mut other_keys = document("a");
+    other_keys["keys"]["auth"] = json!("AAAAAAAAAAAAAAAAAAAAAA");
+    api.put("/v1/subscriptions", &other_keys).is_problem(409, "endpoint_taken", "");
+    // An id of the caller's own, or a browser's token, which is for one.
+    api.put("/v1/subscriptions/s2", &document("a")).is_problem(409, "endpoint_taken", "");
+    let shown = bearer(&api.token("acme", "s3", &[], 600));
+    let by_token = api.send("PUT", "/v1/subscriptions/s3", &shown, &document("a").to_string());
+    by_token.is_problem(409, "endpoint_taken", "");
+    assert_eq!(api.snapshot(), before);
+    let other = api.send("PUT", "/v1/subscriptions", &Api::other(), &document("a").to_string());
+    assert_eq!(other.status, 201, "another tenant has its own");
+    assert_ne!(other.json()["subscription"], again["subscription"]);
+}
+
+#[test]
 fn a_subscription_is_expired_from_the_time_that_its_browser_named() {
     let api = Api::new();
     let until = |ms: u64| {

@@ -230,7 +230,7 @@ impl SubscriptionBook for DynamoSubscriptions {
                 Decision::IsAWebhook => (None, Renewed::IsAWebhook),
                 Decision::TokenEnded => (None, Renewed::TokenEnded),
                 Decision::TagsNotPermitted => (None, Renewed::TagsNotPermitted),
-                Decision::EndpointTaken => (None, Renewed::EndpointTaken),
+                Decision::EndpointTaken { same } => (None, Renewed::EndpointTaken { same }),
             })
         })
         .await

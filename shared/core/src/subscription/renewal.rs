@@ -16,7 +16,7 @@
 //! forgotten, unless it was imported: the browser has just shown that it is there.
 
 use super::{Doubts, Permit, Rival, SameEndpoint, State, Subscription, document::Document};
-use crate::identity::SubscriptionKey;
+use crate::identity::{SubscriptionId, SubscriptionKey};
 use crate::push_target::PushTarget;
 use crate::recipient::Recipient;
 use crate::time::Timestamp;
@@ -44,7 +44,10 @@ pub enum Decision {
     /// The token may not set these tags on what is stored.
     TagsNotPermitted,
     /// Another subscription of the tenant has the endpoint, and keeps it.
-    EndpointTaken,
+    EndpointTaken {
+        /// Its id, if its keys are the same as well: it is the same subscription of the same browser.
+        same: Option<SubscriptionId>,
+    },
 }
 
 impl Renewal {
@@ -62,11 +65,20 @@ impl Renewal {
             && let Some(rival) = rival
         {
             if same_endpoint.refuses(rival, now) {
-                return Decision::EndpointTaken;
+                return Decision::EndpointTaken { same: self.same_as(rival) };
             }
             after.took_over_at = Some(now);
         }
         decision
+    }
+
+    /// The id under which exactly what is submitted, endpoint and keys, is stored.
+    fn same_as(&self, rival: &Rival) -> Option<SubscriptionId> {
+        let Rival::Stored(stored) = rival else { return None };
+        let Recipient::WebPush(known) = &stored.recipient else { return None };
+        let submitted = &self.document.target;
+        let is_same = known.endpoint == submitted.endpoint && known.keys == submitted.keys;
+        is_same.then(|| stored.key.id.clone())
     }
 
     fn decide_alone(

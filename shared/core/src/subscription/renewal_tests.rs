@@ -2,6 +2,7 @@ use super::*;
 use crate::endpoint::Origin;
 use crate::fixtures::{browser, endpoint, subscription, tags};
 use crate::identity::VapidKeyId;
+use crate::push_target::PushKeys;
 use crate::subscription::{Consent, State};
 use crate::tag::Tags;
 use crate::webhook::WebhookTarget;
@@ -193,7 +194,14 @@ fn the_endpoint_of_another_id_is_taken_over_or_refused() {
     let Decision::Begins(new) = met(rival(), SameEndpoint::Replace, None) else { panic!("it begins") };
     assert_eq!(new.took_over_at, Some(at(200)));
     assert!(new.took_over_since(at(200)) && new.took_over_since(at(199)) && !new.took_over_since(at(201)));
-    assert_eq!(met(rival(), SameEndpoint::Refuse, None), Decision::EndpointTaken);
+    let same = Some(subscription("s2").id);
+    assert_eq!(met(rival(), SameEndpoint::Refuse, None), Decision::EndpointTaken { same });
+    let Rival::Stored(mut other) = rival() else { panic!("it is stored") };
+    let Recipient::WebPush(target) = &mut other.recipient else { panic!("a browser") };
+    let (p256dh, _) = target.keys.expose_base64url();
+    target.keys = PushKeys::parse(&p256dh, "AAAAAAAAAAAAAAAAAAAAAA").expect("valid");
+    let with_other_keys = met(Rival::Stored(other), SameEndpoint::Refuse, None);
+    assert_eq!(with_other_keys, Decision::EndpointTaken { same: None });
     let Decision::Begins(new) = met(Rival::Former, SameEndpoint::Refuse, None) else { panic!("it begins") };
     assert_eq!(new.took_over_at, Some(at(200)));
     // Two of one endpoint that an earlier release stored.

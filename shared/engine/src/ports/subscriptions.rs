@@ -2,7 +2,7 @@
 
 use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
-use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{Doubts, Permit, Renewal, SameEndpoint, State, Subscription};
 use redial_core::time::Timestamp;
@@ -185,7 +185,10 @@ pub enum Renewed {
     /// The token may not set these tags on what is stored: nothing was written.
     TagsNotPermitted,
     /// Another subscription of the tenant has the endpoint, and keeps it: nothing was written.
-    EndpointTaken,
+    EndpointTaken {
+        /// Its id, if its keys are the same as well.
+        same: Option<SubscriptionId>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
