@@ -7,8 +7,8 @@ use redial_core::subscription::same_endpoint::{FORMER_KEPT, keeps_it};
 use redial_core::subscription::{self, Decision, Permit, Renewal, Rival, SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    Endowed, Erased, Found, PortError, Renewed, Replaced, Replacements, SubscriptionBook, SubscriptionWalk,
-    WalkProgress, Walked, WalkedPage,
+    Endowed, Erased, Found, Kept, PortError, Renewed, Replaced, Replacements, SubscriptionBook,
+    SubscriptionWalk, WalkProgress, Walked, WalkedPage,
 };
 
 use super::{Memory, State};
@@ -138,6 +138,7 @@ impl SubscriptionBook for Memory {
                     Decision::TagsNotPermitted => return Renewed::TagsNotPermitted,
                     Decision::EndpointTaken { same } => return Renewed::EndpointTaken { same },
                 };
+            let replaced = matches!(rival, Some(Rival::Stored(_)));
             if let Some(Rival::Stored(rival)) = rival {
                 state.subscriptions.remove(&rival.key);
                 state.unclaimed.remove(&rival.key);
@@ -150,7 +151,8 @@ impl SubscriptionBook for Memory {
             state.former_holders.remove(&endpoint);
             state.tombstones.remove(&renewal.key);
             state.subscriptions.insert(renewal.key.clone(), stored.clone());
-            if is_new { Renewed::New(Box::new(stored)) } else { Renewed::Renewed(Box::new(stored)) }
+            let kept = Box::new(Kept { subscription: stored, replaced });
+            if is_new { Renewed::New(kept) } else { Renewed::Renewed(kept) }
         })
         .await
     }

@@ -46,7 +46,7 @@ pub(super) async fn an_endpoint_goes_to_the_id_that_submits_it_last(harness: &Ha
     let Renewed::New(new) = harness.renew(renewal("e2", "same", true, Some(&["news"]))).await else {
         panic!("it is new")
     };
-    assert_eq!(new.took_over_at, Some(later()));
+    assert_eq!((new.subscription.took_over_at, new.replaced), (Some(later()), true));
     assert_eq!(harness.find("e1").await, Found::Deleted { endpoint_hash: None, at: later() });
     assert_eq!(harness.counted("e1").await, (count + 1, vec![]));
     assert_eq!(harness.counted("e2").await, (count + 1, vec!["news".to_owned()]));
@@ -74,7 +74,8 @@ pub(super) async fn an_endpoint_goes_to_the_id_that_submits_it_last(harness: &Ha
     else {
         panic!("it is new")
     };
-    assert_eq!(free.took_over_at, Some(later()), "e3 had it a moment ago");
+    let took_over = (free.subscription.took_over_at, free.replaced);
+    assert_eq!(took_over, (Some(later()), false), "e3 had it a moment ago");
     // An endpoint of another tenant is another tenant's.
     let mut foreign = renewal("e1", "same", true, None);
     foreign.key = subscription_key("globex", "e1");
@@ -154,7 +155,7 @@ pub(super) async fn a_walk_decides_on_what_an_earlier_release_stored_twice(harne
     let Renewed::Renewed(same) = harness.renew(renewal("w2", "twice", false, None)).await else {
         panic!("it is renewed")
     };
-    assert_eq!(same.state, State::Active);
+    assert_eq!(same.subscription.state, State::Active);
     assert!(harness.erase("w2").await);
 }
 

@@ -19,7 +19,9 @@ use redial_core::subscription::{Consent, Permit, Renewal, Subscription};
 use redial_core::tag::Tag;
 use redial_core::time::Timestamp;
 use redial_core::zone::Zone;
-use redial_engine::ports::{Clock, Erased, Found, HttpApi, Randomness, Renewed, SubscriptionBook, Telemetry};
+use redial_engine::ports::{
+    Clock, Erased, Found, HttpApi, Kept, Randomness, Renewed, SubscriptionBook, Telemetry,
+};
 use serde_json::{Value, json};
 
 use super::{Answered, Id, Worker, parsed, random_text};
@@ -133,20 +135,20 @@ async fn keep<E: HttpApi>(
         renewal.key.id = id;
         renewed = renew(renewal).await?;
     }
-    let (status, stored) = match renewed {
-        Renewed::New(stored) => {
+    let (status, kept) = match renewed {
+        Renewed::New(kept) => {
             app.quota_guard.took(&grant.tenant, Quota::Subscriptions);
-            (StatusCode::CREATED, stored)
+            (StatusCode::CREATED, kept)
         }
-        Renewed::Renewed(stored) => (StatusCode::OK, stored),
+        Renewed::Renewed(kept) => (StatusCode::OK, kept),
         Renewed::NeedsConsent => return Err(Problem::invalid(vec![document::consent_is_missing()])),
         Renewed::IsAWebhook => return Err(Kind::IsAWebhook.into()),
         Renewed::TokenEnded => return Err(Kind::Unauthorized.into()),
         Renewed::TagsNotPermitted => return Err(Kind::Forbidden.into()),
         Renewed::EndpointTaken { same: _ } => return Err(Kind::EndpointTaken.into()),
     };
-    let took_over = stored.took_over_at == Some(now);
-    app.env.telemetry().count(Metric::EndpointsReplaced, u64::from(took_over));
+    let Kept { subscription: stored, replaced } = *kept;
+    app.env.telemetry().count(Metric::EndpointsReplaced, u64::from(replaced));
     let mut description = description(app, &stored, now)?;
     description["renewal"] = renewal_token(app, grant, &stored, now);
     Ok(respond::json(status, &description))

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::SubscriptionKey;
+use redial_core::metric::Metric;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
@@ -153,6 +154,20 @@ fn the_same_browser_without_an_id_again_is_a_renewal_where_a_second_id_is_refuse
     let other = api.send("PUT", "/v1/subscriptions", &Api::other(), &document("a").to_string());
     assert_eq!(other.status, 201, "another tenant has its own");
     assert_ne!(other.json()["subscription"], again["subscription"]);
+}
+
+#[test]
+fn an_endpoint_counts_as_replaced_only_where_a_subscription_had_it() {
+    let api = Api::new();
+    let replaced = || api.memory.state().counts.get(&Metric::EndpointsReplaced).copied().unwrap_or_default();
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
+    assert_eq!(api.delete("/v1/subscriptions/s1").status, 204);
+    assert_eq!(api.put("/v1/subscriptions/s2", &document("a")).status, 201);
+    assert_eq!(replaced(), 0, "there was none to replace");
+    assert_eq!(api.put("/v1/subscriptions/s3", &document("a")).status, 201);
+    assert_eq!(replaced(), 1);
+    assert_eq!(api.put("/v1/subscriptions/s3", &document("a")).status, 200);
+    assert_eq!(replaced(), 1, "its own");
 }
 
 #[test]

@@ -8,10 +8,10 @@ use redial_core::channel::Channel;
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::SubscriptionKey;
 use redial_core::recipient::Recipient;
-use redial_core::subscription::{Decision, Permit, Renewal, SameEndpoint, Subscription};
+use redial_core::subscription::{Decision, Permit, Renewal, Rival, SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::{SigningSecrets, WebhookSecret};
-use redial_engine::ports::{Erased, Found, PortError, Renewed, SubscriptionBook};
+use redial_engine::ports::{Erased, Found, Kept, PortError, Renewed, SubscriptionBook};
 
 use super::transaction::{After, Met};
 use super::{DynamoSubscriptions, item, item_key};
@@ -218,14 +218,14 @@ impl SubscriptionBook for DynamoSubscriptions {
             let rival = holder.rival();
             let deleted_at = before.and_then(item::deleted_at);
             let before = self.read(before)?;
+            let replaced = matches!(rival, Some(Rival::Stored(_)));
+            let kept = |subscription| Box::new(Kept { subscription, replaced });
             Ok(match renewal.decide(before.as_ref(), deleted_at, rival.as_ref(), same_endpoint, now) {
-                Decision::Begins(new) => {
-                    (Some(After::Whole(self.whole(&new, now))), Renewed::New(Box::new(new)))
-                }
+                Decision::Begins(new) => (Some(After::Whole(self.whole(&new, now))), Renewed::New(kept(new))),
                 Decision::Moves(moved) => {
-                    (Some(After::Whole(self.whole(&moved, now))), Renewed::Renewed(Box::new(moved)))
+                    (Some(After::Whole(self.whole(&moved, now))), Renewed::Renewed(kept(moved)))
                 }
-                Decision::Stays(same) => (Some(self.part(&same, now)), Renewed::Renewed(Box::new(same))),
+                Decision::Stays(same) => (Some(self.part(&same, now)), Renewed::Renewed(kept(same))),
                 Decision::NeedsConsent => (None, Renewed::NeedsConsent),
                 Decision::IsAWebhook => (None, Renewed::IsAWebhook),
                 Decision::TokenEnded => (None, Renewed::TokenEnded),

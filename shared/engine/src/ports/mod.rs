@@ -35,7 +35,7 @@ pub use protection::{Allowed, Limited, Protection, StoredOrigin};
 pub use quotas::{Added, Quotas, Usage};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
-    Endowed, Erased, Found, OpenWindow, PruneCandidate, Renewed, Replaced, Replacements, SubscriptionBook,
+    Endowed, Erased, Found, Kept, OpenWindow, PruneCandidate, Renewed, Replaced, Replacements, SubscriptionBook,
     SubscriptionHealth, SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress, Walked,
     WalkedPage,
 };

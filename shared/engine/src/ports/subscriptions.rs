@@ -170,12 +170,20 @@ pub trait SubscriptionWalk: Send + Sync {
     fn endow(&self, found: &Subscription, at: Timestamp) -> impl Answer<Endowed>;
 }
 
+/// What a renewal has stored.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Kept {
+    pub subscription: Subscription,
+    /// Whether another subscription was ended for its endpoint.
+    pub replaced: bool,
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub enum Renewed {
     /// There was none of that key, or only a tombstone; this is stored now.
-    New(Box<Subscription>),
+    New(Box<Kept>),
     /// There was one; this is stored now.
-    Renewed(Box<Subscription>),
+    Renewed(Box<Kept>),
     /// There was none, and no consent came with it: nothing was written.
     NeedsConsent,
     /// A webhook's receiver has that key: nothing was written.

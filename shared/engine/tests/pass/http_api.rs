@@ -95,7 +95,7 @@ fn the_endpoint_that_is_gone_stays_gone_and_another_is_sent_to() {
     harness.amend("m", |it| it.state = subscription::State::Gone);
     for (to, state) in [("m", subscription::State::Gone), ("elsewhere", subscription::State::Active)] {
         let Renewed::Renewed(renewed) = harness.hand_in("m", to, false) else { panic!("it is renewed") };
-        assert_eq!(renewed.state, state, "{to}");
+        assert_eq!(renewed.subscription.state, state, "{to}");
     }
     harness.deliver(&Harness::message("m", ""));
     assert_eq!((harness.state_of("m"), harness.posts_to("elsewhere")), (Some(State::Sent), 1));

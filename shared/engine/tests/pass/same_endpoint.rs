@@ -39,7 +39,7 @@ fn a_browser_that_takes_another_id_while_an_audience_is_reached_gets_the_message
         harness.produce_in_bulk(&message(""));
         harness.run_until(|it| it.posts_to("early") == 1 && it.posts_to("late") == 1);
         let Renewed::Renewed(moved) = harness.hand_in("late", "early", false) else { panic!("it moves") };
-        assert_eq!(moved.took_over_at, Some(harness.now()));
+        assert_eq!((moved.subscription.took_over_at, moved.replaced), (Some(harness.now()), true));
         assert!(!harness.state().subscriptions.contains_key(&Harness::subscription_key("early")));
         harness.run();
         assert_eq!(harness.posts_to("early"), 1, "by the page: {by_the_page}");
@@ -172,7 +172,7 @@ fn a_browser_that_comes_back_before_the_walk_keeps_its_subscription() {
     harness.subscribe("model");
     harness.amend("m", |it| it.state = State::Stale);
     let Renewed::Renewed(it) = harness.hand_in("m", "m", false) else { panic!("it is renewed") };
-    assert_eq!(it.state, State::Active);
+    assert_eq!(it.subscription.state, State::Active);
     assert_eq!(harness.sweep(Sweep::Prune).stale, 0);
 }
 
