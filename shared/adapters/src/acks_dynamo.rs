@@ -73,9 +73,10 @@ impl DynamoAcks {
             ))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let Update::Refused(found) = self.table.send(update).await? else { return Ok(Acknowledged::First) };
-        let is_first = if found.contains_key(ERASED) {
-            false
-        } else if !found.contains_key(name) {
+        if found.contains_key(ERASED) {
+            return Ok(Acknowledged::Unknown);
+        }
+        let is_first = if !found.contains_key(name) {
             // One of its tokens ends later than this one.
             self.table.update_if(key, &format!("SET #{name} = :now"), &is_new, [(":now", ms(now))]).await?
         } else {
@@ -150,4 +151,31 @@ fn own_key(key: &DeliveryKey) -> Item {
 pub(crate) fn times(item: &Item) -> Vec<(AckEvent, Timestamp)> {
     let at = |event| Some((event, item.time(attribute(event))?));
     AckEvent::ALL.into_iter().filter_map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_core::identity::DeliveryId;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::tenant;
+    use crate::stub_dynamo::{StubDynamo, error};
+
+    #[tokio::test]
+    async fn an_erased_recipient_of_a_page_is_unknown() {
+        let stub = StubDynamo::new(|_, _| {
+            let mut refused = error("ConditionalCheckFailedException");
+            refused["Item"] = json!({"pk": {"S": "ack#acme#x"}, "erased_at": {"N": "1"}});
+            Err(refused)
+        });
+        let acks = DynamoAcks::new(stub.client(), "deliveries".to_owned());
+        let id = DeliveryId::parse(&format!("{}-3-7", "A".repeat(43))).expect("valid");
+        let key = DeliveryKey { tenant: tenant("acme"), id };
+        assert!(Position::of(&key).is_some());
+        let (now, until) = (Timestamp::from_secs(1_800_000_000), Timestamp::from_secs(1_800_000_060));
+        let answer = acks.acknowledge(&key, AckEvent::Displayed, until, now).await;
+        assert_eq!(answer, Ok(Acknowledged::Unknown));
+        assert_eq!(stub.calls("UpdateItem").len(), 1);
+    }
 }

@@ -168,9 +168,10 @@ impl Acks for Memory {
         now: Timestamp,
     ) -> Result<Acknowledged, PortError> {
         self.effect("acknowledge", |state| {
-            let is_first = if state.erased_recipients.contains(key) {
-                false
-            } else if Position::of(key).is_some() {
+            if state.erased_recipients.contains(key) {
+                return Acknowledged::Unknown;
+            }
+            let is_first = if Position::of(key).is_some() {
                 let (end, first) = state.acks_apart.entry(key.clone()).or_default();
                 *end = until.max(*end);
                 note(first, event, now)

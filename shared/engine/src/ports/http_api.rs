@@ -109,7 +109,7 @@ pub enum Acknowledged {
     First,
     /// It was noted before: what was noted then stays.
     Again,
-    /// The ledger does not know the delivery, or no longer: nothing is noted.
+    /// The ledger does not know the delivery, or no longer, or its recipient was erased: nothing is noted.
     Unknown,
 }
 

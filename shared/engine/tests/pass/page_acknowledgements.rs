@@ -165,15 +165,19 @@ fn an_acknowledgement_with_a_later_token_is_a_repetition_and_kept_until_that_end
 /// The page still has the subscription's id.
 #[test]
 fn an_acknowledgement_by_someone_who_was_erased_is_not_announced() {
-    let (mut harness, _) = with_acks(1);
-    harness.run();
-    let token = tokens(&harness).pop().expect("it was sent");
-    harness.state().erased_recipients.insert(token.key());
-    for _ in 0..2 {
-        assert_eq!(acknowledge(&harness, &token), Some(Acknowledged::Unknown));
+    for has_events in [false, true] {
+        let (mut harness, _) = with_acks(1);
+        harness.run();
+        harness.state().has_events = has_events;
+        let token = tokens(&harness).pop().expect("it was sent");
+        harness.state().erased_recipients.insert(token.key());
+        for _ in 0..2 {
+            assert_eq!(acknowledge(&harness, &token), Some(Acknowledged::Unknown), "{has_events}");
+        }
+        harness.run();
+        assert_eq!(announced(&harness, "displayed"), BTreeSet::new());
+        assert_eq!((harness.count(Metric::AcksUnknown), harness.count(Metric::AcksRepeated)), (2, 0));
     }
-    harness.run();
-    assert_eq!(announced(&harness, "displayed"), BTreeSet::new());
 }
 
 #[test]
