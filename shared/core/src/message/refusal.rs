@@ -23,6 +23,9 @@ pub(super) const A_VERSION: &str = "1, the only version there is";
 /// Takes the place of a name that is the producer's own.
 const OWN_NAME: &str = "…";
 
+/// An array in a body of 1 MiB has fewer than a million elements: a longer number is the producer's own.
+const INDEX_DIGITS: usize = 6;
+
 /// Everything that is wrong with a body that is not a valid message. Never holds a value of the body.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reason}: {}", joined(errors))]
@@ -70,8 +73,18 @@ fn without_own_names(path: &str) -> String {
 
 /// Whether a name, with an index or without, is a field of a message, or differs from one by a slip.
 fn is_ours(name: &str) -> bool {
-    let name = name.split_once('[').map_or(name, |(name, _)| name);
+    let name = without_index(name);
     names().contains_key(name) || near(name).is_some()
+}
+
+/// A name without its index, as in `tags[0]`. What else stands in brackets is the producer's own.
+fn without_index(name: &str) -> &str {
+    let Some((field, index)) = name.strip_suffix(']').and_then(|name| name.split_once('[')) else {
+        return name;
+    };
+    let is_index =
+        (1..=INDEX_DIGITS).contains(&index.len()) && index.bytes().all(|byte| byte.is_ascii_digit());
+    if is_index { field } else { name }
 }
 
 /// The field of a message that was meant where there is no such field, if the name differs from it by a slip, or its place if that does.
@@ -152,6 +165,13 @@ mod tests {
         assert_eq!(detail(nested), "1 field that no message has");
         let headers = r#"{"tenant":"acme","to":{"subscription":"s"},"headers":{"alice":1}}"#;
         assert!(detail(headers).starts_with("headers.…: expected "), "{}", detail(headers));
+        // None of them is an index of ours.
+        for name in
+            ["payload[alice]", "payload[0]alice", "payload[0][bob]", "payload[4111111111111111]", "[alice]"]
+        {
+            let body = format!(r#"{{"tenant":"acme","to":{{"subscription":"s"}},"{name}":1}}"#);
+            assert_eq!(detail(&body), "1 field that no message has", "{name}");
+        }
     }
 
     #[test]
