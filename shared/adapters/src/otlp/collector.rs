@@ -58,12 +58,12 @@ impl fmt::Debug for CollectorHeaders {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "expected NAME=VALUE, several with a comma between them (as in OTEL_EXPORTER_OTLP_HEADERS), or a JSON object of texts"
+    "expected NAME=VALUE, percent-encoded, several with a comma between them (as in OTEL_EXPORTER_OTLP_HEADERS), or a JSON object of texts"
 )]
 pub struct NotHeaders;
 
 impl CollectorHeaders {
-    /// Reads `api-key=…,x-tenant=…`, or `{"api-key": "…"}`.
+    /// Reads `api-key=…,x-tenant=…`, whose values are percent-encoded, or `{"api-key": "…"}`, whose values are as they are.
     pub fn parse(text: &str) -> Result<Self, NotHeaders> {
         let text = text.trim();
         let pairs: Vec<(String, String)> = if text.starts_with('{') {
@@ -74,7 +74,7 @@ impl CollectorHeaders {
         } else {
             let pair = |text: &str| {
                 let (name, value) = text.split_once('=')?;
-                Some((name.trim().to_owned(), value.trim().to_owned()))
+                Some((name.trim().to_owned(), decoded(value.trim())?))
             };
             text.split(',')
                 .filter(|one| !one.trim().is_empty())
@@ -97,6 +97,18 @@ impl CollectorHeaders {
     pub fn expose(&self) -> &HeaderMap {
         &self.0
     }
+}
+
+/// What a percent-encoded text stands for; `None` if it is not well-formed, or no UTF-8.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.extend(hex::decode(digits).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -144,7 +156,12 @@ mod tests {
         assert_eq!(all("Api-Key=s3cret=, x-b = 2,"), "api-key=s3cret=,x-b=2");
         assert_eq!(all(r#"{"Authorization": "Bearer s3cret"}"#), "authorization=Bearer s3cret");
         assert_eq!(all(""), "");
-        for bad in ["s3cret", "a b=1", "a=\u{7f}", "{", r#"{"a":1}"#] {
+        // The form of the environment variable is percent-encoded, JSON is not.
+        assert_eq!(all("Authorization=Basic%20s3cret"), "authorization=Basic s3cret");
+        assert_eq!(all("a= 1%2C%3d%2b+%20 "), "a=1,=++ ");
+        assert_eq!(all(r#"{"a": "s3cret%20%"}"#), "a=s3cret%20%");
+        let encoded = ["a=1%", "a=1%2", "a=%+2", "a=%zz", "a=%0a", "a=%ff", "a=%€"];
+        for bad in ["s3cret", "a b=1", "a=\u{7f}", "{", r#"{"a":1}"#].into_iter().chain(encoded) {
             assert!(CollectorHeaders::parse(bad).is_err(), "{bad}");
         }
     }
