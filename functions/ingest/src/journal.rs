@@ -1,6 +1,7 @@
 //! The log line of each request, and the response to a handler's panic.
 //!
-//! The line contains the route's pattern, never the path: a caller can put anything into a path.
+//! The line contains the route's pattern, never the path: a caller can put anything into a path. A batch is answered 207 even if all of its
+//! items fail, so the line has their number (`failed_items`).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +18,7 @@ use redial_engine::ports::{Clock, HttpApi, Telemetry};
 
 use crate::app::App;
 use crate::problem::Problem;
+use crate::respond::FailedItems;
 
 /// The methods whose names are logged.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
@@ -61,11 +63,14 @@ pub(crate) async fn layer<E: HttpApi + 'static>(
         Some((tenant, kind, key)) => (Some(tenant.as_str()), Some(*kind), key.as_deref()),
         None => (None, None, None),
     };
+    let failed_items = response.extensions().get().map(|FailedItems(number)| *number);
+    let failed_items = failed_items.filter(|number| *number > 0);
     tracing::info!(
         event = "request",
         method,
         route,
         status = response.status().as_u16(),
+        failed_items,
         tenant,
         credential,
         key,

@@ -21,6 +21,10 @@ pub(crate) fn json(status: StatusCode, body: &Value) -> Response {
     response
 }
 
+/// How many items of a batch were answered 503, for the request's log line.
+#[derive(Clone, Copy)]
+pub(crate) struct FailedItems(pub(crate) u64);
+
 /// The items of a batch: each is `{"status", …}` with its result, or with its problem.
 pub(crate) fn items(done: Vec<Result<(StatusCode, Value), Problem>>) -> Response {
     let item = |done: Result<(StatusCode, Value), Problem>| match done {
@@ -30,8 +34,14 @@ pub(crate) fn items(done: Vec<Result<(StatusCode, Value), Problem>>) -> Response
         }
         Err(problem) => json!({"status": problem.status().as_u16(), "problem": problem.to_json()}),
     };
+    let is_failed = |done: &&Result<_, Problem>| {
+        done.as_ref().is_err_and(|problem| problem.status() == StatusCode::SERVICE_UNAVAILABLE)
+    };
+    let failed = done.iter().filter(is_failed).count() as u64;
     let items: Value = done.into_iter().map(item).collect();
-    json(StatusCode::MULTI_STATUS, &json!({"items": items}))
+    let mut response = json(StatusCode::MULTI_STATUS, &json!({"items": items}));
+    response.extensions_mut().insert(FailedItems(failed));
+    response
 }
 
 /// The body's text, if its type is JSON and it has at most `most` bytes.

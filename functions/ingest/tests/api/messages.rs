@@ -6,6 +6,7 @@ use redial_core::endpoint::HashKeys;
 use redial_core::identity::{IdSource, Turn};
 use redial_core::lane::Lane;
 use redial_core::ledger::{Ask, Judgement, State, judge};
+use redial_core::metric::Metric;
 use redial_core::queue::Queue;
 use redial_core::rate::Rate;
 use redial_core::tag::MessageTags;
@@ -400,4 +401,28 @@ fn deliveries_are_listed_by_state_page_by_page_and_of_the_tenant_alone() {
     api.get("/v1/messages").is_problem(422, "invalid", "no state");
     api.memory.fail("list", 1, PortErrorKind::Throttled);
     api.get("/v1/messages?state=failed").is_problem(503, "unavailable", "");
+}
+
+/// The query of the runbook's section `Requests fail`.
+#[test]
+fn failed_items_of_a_batch_are_in_the_line_that_the_runbook_s_query_finds() {
+    let api = Api::new();
+    let message = |n: usize| json!({"id": format!("m{n}"), "to": {"subscription": "s1"}, "payload": 1});
+    let batch = Value::from_iter((0..3).map(message).chain([json!({})]));
+    assert_eq!(api.post("/v1/messages", &batch).status, 207);
+    assert!(!api.logged().contains("failed_items"), "{}", api.logged());
+    api.memory.fail("send", 1, PortErrorKind::Broken);
+    let batch = Value::from_iter((3..6).map(message).chain([json!({})]));
+    let answer = api.post("/v1/messages", &batch);
+    let statuses: Vec<_> = (0..4).map(|n| answer.json()["items"][n]["status"].clone()).collect();
+    assert_eq!((answer.status, statuses), (207, vec![json!(503), json!(503), json!(503), json!(422)]));
+    let logged = api.logged();
+    let found = logged.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let found: Vec<Value> = found.filter(|line| line["failed_items"].as_u64() > Some(0)).collect();
+    let [line] = found.as_slice() else { panic!("{logged}") };
+    assert_eq!((&line["event"], &line["failed_items"]), (&json!("request"), &json!(3)));
+    assert_eq!((&line["status"], &line["tenant"]), (&json!(207), &json!("acme")));
+    assert_eq!(api.memory.state().counts[&Metric::RequestsFailed], 3);
+    let runbook = include_str!("../../../../infra/docs/runbook.md");
+    assert!(runbook.contains("'filter status >= 500 or failed_items > 0 |"));
 }
