@@ -12,7 +12,7 @@ use crate::{arguments, failure::Failure, stack::OnStack};
 /// By the message and the subscription; `redial status` shows more, by the id of the recipient's delivery, which is printed. A recipient
 /// that is sent to by the page (AudiencePages) has no entry of its own in the ledger if it accepted the message: its page says so.
 ///
-/// Exit status 1: no such message was found, or that subscription is not among its recipients, or not yet.
+/// Exit status 1: no such message was found, or that subscription is not among its recipients, or not yet, or was erased.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,17 +35,20 @@ impl Recipient {
         let Self { which, subscription, on } = self;
         let found = target.audiences().recipient(&which.key(), &subscription).await?;
         let Some((delivery, on_page)) = found else { return Err(which.unknown()) };
+        let unknown = || {
+            let words =
+                format!("{subscription} is not a recipient of {}, or not yet, or was erased", which.id);
+            Failure::reported(&words)
+        };
         let own = target.deliveries().find(&delivery).await?;
         let mut acknowledged = own.as_ref().map(|record| record.acknowledged.clone()).unwrap_or_default();
         if on_page.is_some() {
-            acknowledged
-                .extend(target.acks().acknowledged(&delivery, System.now()).await?.unwrap_or_default());
+            // `None` of a person who was erased.
+            let apart = target.acks().acknowledged(&delivery, System.now()).await?;
+            acknowledged.extend(apart.ok_or_else(unknown)?);
         }
         let own = own.map(|record| record.entry);
-        let Some(state) = state(own.as_ref(), on_page.as_ref()) else {
-            let unknown = format!("{subscription} is not a recipient of {}, or not yet", which.id);
-            return Err(Failure::reported(&unknown));
-        };
+        let state = state(own.as_ref(), on_page.as_ref()).ok_or_else(unknown)?;
         let first = |event| acknowledged.iter().find(|(of, _)| *of == event).map(|(_, at)| *at);
         let time = |event| first(event).map(Timestamp::to_rfc3339);
         on.print(

@@ -8,12 +8,7 @@ mod place;
 
 pub(crate) use place::Waits;
 
-use std::collections::HashMap;
-
-use aws_sdk_dynamodb::types::AttributeValue;
-use redial_adapters::{
-    acks_dynamo, dead_letters_dynamo::DeadLetter, delivery_item, success_logs::SuccessLogs, system::System,
-};
+use redial_adapters::{dead_letters_dynamo::DeadLetter, success_logs::SuccessLogs, system::System};
 use redial_core::{
     ack::AckEvent,
     channel::Channel,
@@ -24,7 +19,9 @@ use redial_core::{
     route::WaitSettings,
     time::{Timestamp, Ttl},
 };
-use redial_engine::ports::{Acks as _, Clock as _, DeliveryRecord, OnPage, Pages as _, PortError};
+use redial_engine::ports::{
+    Acks as _, Clock as _, Deliveries as _, DeliveryRecord, OnPage, Pages as _, PortError,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -101,35 +98,34 @@ struct Found {
     details: Details,
 }
 
+/// As the HTTP API finds it ([`redial_engine::known`]).
 async fn find(target: &Target, key: &DeliveryKey) -> Result<Found, PortError> {
-    let now = System.now();
-    let mut found = Found::default();
-    if let Some(item) = target.deliveries().item(key).await? {
-        found.entry = delivery_item::entry(&item).filter(|entry| !entry.is_forgotten(now));
-        found.details = found.entry.as_ref().map(|_| details(&item)).unwrap_or_default();
-    }
-    if let Some(position) = Position::of(key) {
-        found.details.acknowledged.extend(target.acks().acknowledged(key, now).await?.unwrap_or_default());
-        if found.entry.is_none() {
-            found.on_page = target.audiences().on_page(&position, now).await?;
+    let (now, deliveries) = (System.now(), target.deliveries());
+    let Some(position) = Position::of(key) else { return Ok(Found::of(deliveries.find(key).await?)) };
+    // `None` of a person who was erased.
+    let Some(acknowledged) = target.acks().acknowledged(key, now).await? else { return Ok(Found::default()) };
+    let mut record = deliveries.find(key).await?;
+    let mut on_page = None;
+    if record.is_none() {
+        on_page = target.audiences().on_page(&position, now).await?;
+        // It may have got an entry since that was looked up.
+        if on_page.as_ref().is_some_and(OnPage::is_apart) {
+            record = deliveries.find(key).await?;
         }
     }
+    let mut found = Found::of(record);
+    found.details.acknowledged.extend(acknowledged);
+    found.on_page = on_page.filter(|_| found.entry.is_none());
     Ok(found)
 }
 
-fn details(item: &HashMap<String, AttributeValue>) -> Details {
-    let text = |name: &str| item.get(name)?.as_s().ok();
-    let past = |name: &&str| text(name).and_then(|text| PastAttempt::from_text(text));
-    let mut history: Vec<PastAttempt> = delivery_item::ATTEMPTS.iter().filter_map(past).collect();
-    history.sort_by_key(|past| (past.turn(), past.at));
-    let acknowledged = |event| {
-        let at = item.get(acks_dynamo::attribute(event))?.as_n().ok()?.parse().ok()?;
-        Some((event, Timestamp::from_ms(at)))
-    };
-    Details {
-        channel: text("channel").and_then(|label| Channel::from_label(label)),
-        history,
-        acknowledged: AckEvent::ALL.into_iter().filter_map(acknowledged).collect(),
+impl Found {
+    fn of(record: Option<DeliveryRecord>) -> Self {
+        let Some(DeliveryRecord { entry, channel, attempts: history, acknowledged }) = record else {
+            return Self::default();
+        };
+        let details = Details { channel, history, acknowledged };
+        Self { entry: Some(entry), on_page: None, details }
     }
 }
 
@@ -472,37 +468,5 @@ mod tests {
             let function = crate::stack::configuration(30, &[("ORIGIN_LINES", set)]);
             assert_eq!(configured(&function), Waits { origin_lines, ..Waits::default() }, "{set}");
         }
-    }
-
-    #[test]
-    fn an_unknown_channel_is_none() {
-        let s = |text: &str| AttributeValue::S(text.to_owned());
-        let of = |label: &str| details(&HashMap::from([("channel".to_owned(), s(label))])).channel;
-        assert_eq!(of("webhook"), Some(Channel::Webhook));
-        assert_eq!(of("web_push"), Some(Channel::WebPush));
-        assert_eq!((of("pigeon"), details(&HashMap::new())), (None, Details::default()));
-    }
-
-    #[test]
-    fn acknowledgements_are_read_with_their_times() {
-        let item = HashMap::from([("clicked_at".to_owned(), AttributeValue::N("2000".to_owned()))]);
-        let details = details(&item);
-        assert_eq!(details.acknowledged_at(AckEvent::Clicked), Some(Timestamp::from_ms(2_000)));
-        assert_eq!((details.acknowledged_at(AckEvent::Displayed), details.acknowledged.len()), (None, 1));
-    }
-
-    #[test]
-    fn attempts_are_in_their_order_and_invalid_ones_are_left_out() {
-        let item: HashMap<String, AttributeValue> = [17, 2, 16]
-            .map(|number| past(number, 503, 2_000))
-            .iter()
-            .map(|past| {
-                let name = delivery_item::attribute(past.place()).to_owned();
-                (name, AttributeValue::S(past.to_text()))
-            })
-            .chain([("attempt_09".to_owned(), AttributeValue::S("?".to_owned()))])
-            .collect();
-        let numbers: Vec<u32> = details(&item).history.iter().map(|past| past.turn().attempt.0).collect();
-        assert_eq!(numbers, [2, 16, 17]);
     }
 }

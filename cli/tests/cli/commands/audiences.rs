@@ -205,6 +205,23 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
     assert_fields(outcomes, json!({"sent": 1, "under_way": 1, "failed": 0, "gone": 0, "acknowledged": 1}));
     let words = stack.shown(format!("audience status autumn --tenant {tenant} --outcomes"));
     assert!(words.contains("outcomes    sent 1, failed 0, gone 0,"), "{words}");
+
+    mark_erased(&stack, &delivery, run.kept_until).await;
+    for command in [format!("status {id}"), "audience recipient autumn s1".to_owned()] {
+        stack.redial(format!("{command} --tenant {tenant}")).ends_with(1);
+    }
+    let status = stack.json(format!("status {next} --tenant {tenant}"));
+    assert_fields(&status, json!({"state": "queued", "subscription": "s2"}));
+}
+
+/// As an erasure leaves a recipient of a page: its page still has its place.
+async fn mark_erased(stack: &TestStack, delivery: &DeliveryKey, until: Timestamp) {
+    use aws_sdk_dynamodb::types::AttributeValue;
+    let put = stack.dynamodb.put_item().table_name(&stack.tables().deliveries);
+    let put = put.item("pk", AttributeValue::S(format!("ack#{delivery}")));
+    let put = put.item("erased_at", AttributeValue::N(System.now().as_ms().to_string()));
+    let put = put.item("expires_at", AttributeValue::N(until.as_secs().to_string()));
+    put.send().await.expect("the table takes it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
