@@ -61,8 +61,7 @@ const MOST_VALUES: usize = 100;
 pub fn start_logging() {
     let level: LevelFilter =
         std::env::var("RUST_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
-    let own =
-        ["redial_core", "redial_adapters", "dispatch", "cleanup", "ingest"].map(|target| (target, level));
+    let own = ["redial_adapters", "dispatch", "cleanup", "ingest"].map(|target| (target, level));
     let filter = Targets::new().with_default(LevelFilter::WARN.min(level)).with_targets(own);
     let lines = json_lines(std::io::stdout).with_filter(filter);
     let logging = tracing_subscriber::registry().with(lines).try_init();

@@ -53,21 +53,6 @@ impl TokenBucket {
             Self::Queue(bucket, tenant) => format!("queue#{tenant}#{}", bucket.key()),
         }
     }
-
-    /// Why a message that finds it empty is held back, in logs.
-    pub const fn label(&self) -> &'static str {
-        match self {
-            Self::Origin(_) => "origin_limit",
-            Self::Retries(_) => "retry_budget",
-            Self::Tenant(_) => "tenant_limit",
-            Self::Endpoint(_) => "endpoint_limit",
-            Self::ApiKey(_) => "api_limit",
-            Self::Waiting(_) => "breaker",
-            Self::Line(_) | Self::Turn(..) => "line",
-            Self::Seats(..) | Self::Seated(_) => "tenant_concurrency",
-            Self::Queue(..) => "queue",
-        }
-    }
 }
 
 #[derive(Clone, PartialEq, Debug)]

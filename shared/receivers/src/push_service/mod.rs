@@ -161,11 +161,6 @@ impl PushService {
         self.wait(n, within, <[_]>::to_vec).await
     }
 
-    /// Forgets what was received, so that a long benchmark needs no memory for it. The counts stay.
-    pub fn forget_received(&self) {
-        self.service.journal.clear();
-    }
-
     pub fn counts(&self) -> Counts {
         let tally = self.service.counts();
         Counts {

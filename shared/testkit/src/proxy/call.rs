@@ -46,7 +46,6 @@ pub struct Call {
     pub body: Bytes,
     /// What the caller was answered, or would have been; `None` while it is under way.
     pub response_status: Option<u16>,
-    pub response_body: Option<Bytes>,
     pub injected: Option<Injected>,
     /// Distinguishes this call from one of the same number before a reset.
     pub(super) name: u128,
@@ -55,10 +54,6 @@ pub struct Call {
 impl Call {
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
-    }
-
-    pub fn response_json(&self) -> Option<Value> {
-        serde_json::from_slice(self.response_body.as_ref()?).ok()
     }
 }
 

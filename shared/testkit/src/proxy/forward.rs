@@ -85,7 +85,6 @@ impl Line {
             at_ms: ambient::epoch_ms(),
             body: body.clone(),
             response_status: None,
-            response_body: None,
             injected: None,
             name,
         };
@@ -100,11 +99,8 @@ impl Line {
         self.journal.amend(|call| call.name == name, change);
     }
 
-    fn answered(&self, name: u128, status: StatusCode, body: Bytes) {
-        self.note(name, |call| {
-            call.response_status = Some(status.as_u16());
-            call.response_body = Some(body);
-        });
+    fn answered(&self, name: u128, status: StatusCode) {
+        self.note(name, |call| call.response_status = Some(status.as_u16()));
     }
 
     /// Passes a call on; an upstream that can't be reached is a 502.
@@ -145,8 +141,8 @@ impl Line {
                 return None;
             }
             Some(Fault::KillAfter(kill)) => {
-                let (status, _, answer) = self.forward(&parts, body).await;
-                self.answered(name, status, answer);
+                let (status, _, _) = self.forward(&parts, body).await;
+                self.answered(name, status);
                 kill();
                 return None;
             }
@@ -167,14 +163,14 @@ impl Line {
                 self.forward(&parts, body).await
             }
         };
-        self.answered(name, status, answer.clone());
+        self.answered(name, status);
         Some(respond(status, headers, answer))
     }
 
     /// Answers in the place of AWS.
     fn answer(&self, name: u128, status: u16, content_type: &'static str, body: Bytes) -> Answer {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        self.answered(name, status, body.clone());
+        self.answered(name, status);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]);
         respond(status, headers, body)
     }

@@ -105,7 +105,6 @@ async fn a_call_passes_unchanged_and_is_written_down() {
     assert_eq!(calls[1].operation, "StartExecution");
     assert_eq!(calls[1].json(), Some(json!({"name": "w"})));
     assert_eq!(calls[1].response_status, Some(200));
-    assert!(calls[1].response_json().is_some_and(|json| json["call"]["name"] == "w"));
     assert_eq!(proxy.count(&AwsService::StepFunctions, "StartExecution"), 1);
 }
 
@@ -188,7 +187,6 @@ async fn one_statement_fails_and_the_others_are_carried_out() {
     assert_eq!(answer["Responses"][2], "c");
     assert_eq!(upstream.seen(), [json!({"Statements": ["a", "c"]})]);
     assert_eq!(proxy.calls()[0].json(), Some(json!({"Statements": ["a", "b", "c"]})));
-    assert_eq!(proxy.calls()[0].response_json(), Some(answer));
 
     proxy.on_call(2, fault);
     call(proxy.url(), CLAIM, &json!({"Statements": ["a"]})).await;
