@@ -7,6 +7,8 @@ pub mod files;
 mod guarantees;
 pub mod hosted;
 pub mod json;
+#[cfg(test)]
+mod log_events;
 pub mod mapping;
 #[cfg(test)]
 mod module_graph;

@@ -37,7 +37,9 @@ impl Start {
         match tokio::time::timeout(PATIENCE, start.ready()).await {
             Ok(Err(error)) if !is_passing(&error) => return Err(error),
             Ok(Err(error)) => log(&error),
-            Err(_) => tracing::error!("keys were not read in time: messages come back"),
+            Err(_) => {
+                tracing::error!(event = "keys_unavailable", "keys were not read in time: messages come back")
+            }
             Ok(Ok(_)) => {}
         }
         Ok(start)
@@ -61,7 +63,7 @@ impl Start {
 }
 
 fn log(error: &InitError) {
-    tracing::error!(error = %error, "keys are out of reach: messages come back");
+    tracing::error!(event = "keys_unavailable", %error, "keys are out of reach: messages come back");
 }
 
 /// Whether the keys can be expected later, without a change by the operator.

@@ -179,7 +179,11 @@ async fn spans(
     };
     headers
         .inspect_err(|error| {
-            tracing::error!(error, "headers of the collector cannot be used: no spans are sent")
+            tracing::error!(
+                event = "collector_ignored",
+                error,
+                "headers of the collector cannot be used: no spans are sent"
+            )
         })
         .ok()
         .map(|headers| Spans::new(stack.to_owned(), collector, &headers, roots))

@@ -244,7 +244,7 @@ impl Outbox for SqsOutbox {
                 Err(error) => Some(aws_error::of_call(CHANGE, &error)),
             };
             if let Some(error) = failed {
-                tracing::warn!(%error, "cannot change the visibility of messages; they return after the queue's visibility time-out");
+                tracing::warn!(event = "visibility_unchanged", %error, "cannot change the visibility of messages; they return after the queue's visibility time-out");
             }
         }
     }

@@ -67,10 +67,10 @@ pub fn start_logging() {
     let logging = tracing_subscriber::registry().with(lines).try_init();
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
-        tracing::error!(place, "a panic was caught");
+        tracing::error!(event = "panic_place", place, "a panic was caught");
     }));
     if logging.is_err() {
-        tracing::warn!("logging was started before");
+        tracing::warn!(event = "logging_started_before", "logging was started before");
     }
 }
 

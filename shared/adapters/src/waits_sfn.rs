@@ -71,6 +71,7 @@ impl WaitExecutions for SfnWaits {
             }
         }
         tracing::warn!(
+            event = "wait_not_started",
             bucket = bucket.name(),
             "the executions of a bucket keep ending early; the sweep will release it"
         );

@@ -75,7 +75,7 @@ impl<S: Sealer, L: LoadVapidKeys, C: Clock> PushSender for WebPushSender<S, L, C
 
     async fn reload_keys(&self) -> Keys {
         let reload = self.signer.reload(self.clock.now()).await;
-        tracing::info!(?reload, "VAPID keys loaded again");
+        tracing::info!(event = "vapid_keys_loaded_again", ?reload, "VAPID keys loaded again");
         match reload {
             Reload::Loaded | Reload::Recent => Keys::Current,
             Reload::Failed => Keys::Unavailable,

@@ -40,7 +40,7 @@ impl<L: LoadPublicKeys> PublicKeys for VapidListing<L> {
         let keys = match (self.loader.load().await, cached.take()) {
             (Ok(keys), _) => keys,
             (Err(error), Some((keys, _))) => {
-                tracing::warn!(%error, "cannot read the public VAPID keys; keeping the cached ones");
+                tracing::warn!(event = "vapid_keys_kept", %error, "cannot read the public VAPID keys; keeping the cached ones");
                 keys
             }
             (Err(error), None) => return Err(error),

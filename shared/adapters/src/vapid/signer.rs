@@ -107,7 +107,7 @@ impl<L: LoadVapidKeys> VapidSigner<L> {
                 Reload::Loaded
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot reload the VAPID keys; keeping the old ones");
+                tracing::warn!(event = "vapid_keys_kept", %error, "cannot reload the VAPID keys; keeping the old ones");
                 Reload::Failed
             }
         }
