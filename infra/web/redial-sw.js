@@ -4,7 +4,7 @@
 // A classic script and not a module, because not every browser starts a module as a service worker.
 //
 // What it keeps true:
-// - A push is never swallowed: whatever cannot be read or remembered is shown all the same, because a browser takes the
+// - A push is never swallowed: what cannot be read or remembered is shown, too, because a browser takes the
 //   subscription from a page that shows nothing.
 // - A message that Redial delivers twice is shown once. Deliveries are remembered by id, the latest 500.
 // - What comes after its time is marked: it is shown without a sound, or as your own `notification` has it.

@@ -108,7 +108,7 @@ impl Aws {
     pub fn outbox(&self, stack: &StackConfig) -> SqsOutbox {
         let aws = self.clone();
         let client = OnFirstUse::new(move || client!(aws, aws_sdk_sqs));
-        SqsOutbox::new(client, stack.queues.clone()).telling(stack.events.clone())
+        SqsOutbox::new(client, stack.queues.clone()).with_events(stack.events.clone())
     }
 
     /// A bus, by its ARN.

@@ -122,7 +122,7 @@ impl SqsOutbox {
 
     /// With this queue of events.
     #[must_use]
-    pub fn telling(mut self, events: Option<QueueArn>) -> Self {
+    pub fn with_events(mut self, events: Option<QueueArn>) -> Self {
         self.events = events.map(|queue| queue.url_beside(&self.urls.ingest));
         self
     }
@@ -343,7 +343,7 @@ mod tests {
         .await;
         let own = format!("http://127.0.0.1:{}", receiver.port);
         let events = QueueArn::parse("arn:aws:sqs:us-east-1:210987654321:app-events");
-        let outbox = SqsOutbox::new(sqs_at(receiver.port), urls(&own)).telling(events);
+        let outbox = SqsOutbox::new(sqs_at(receiver.port), urls(&own)).with_events(events);
         let rest = Attribute::Targets(Targets { bus: true, callbacks: true, ..Targets::default() });
         let body = format!("{{\"ref\":\"{}\u{fffe}\u{ffff}\"}}", '\u{ef}');
         let event = Outgoing { attribute: Some(rest), body, ..outgoing(Queue::Events, 0) };
