@@ -16,6 +16,7 @@ mod by_state_dynamo;
 mod cache;
 mod cancel_dynamo;
 pub mod config;
+mod embedded_metrics;
 pub mod error_chain;
 mod log_lines;
 pub mod on_first_use;

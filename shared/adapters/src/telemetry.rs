@@ -6,7 +6,6 @@
 //! summed over an invocation and written once at its end, in CloudWatch's embedded metric format, which needs no call. Payloads,
 //! endpoints and keys cannot be logged: their types have no `Display`.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,8 +27,6 @@ use redial_engine::ports::{
     AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, HoldsBack, PageEvent, PortError, QuarantineEvent,
     SentByPage, Telemetry,
 };
-use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
@@ -39,21 +36,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::embedded_metrics::{Dimension, Metrics};
 use crate::log_lines::JsonLines;
 use crate::otlp::Spans;
 use crate::success_logs::{SuccessLogs, Successes};
 
-/// The namespace of all metrics.
-pub const NAMESPACE: &str = "Redial";
-
-/// The dimension of every metric: the stack's name.
-pub const STACK: &str = "Stack";
-
-/// A second dimension of deliveries and failures: the lane's label.
-pub const LANE: &str = "Lane";
-
-/// The most values that one metric may have in one line (embedded metric format specification).
-const MOST_VALUES: usize = 100;
+pub use crate::embedded_metrics::{LANE, NAMESPACE, STACK};
 
 /// Starts logging: JSON lines on standard output, at the level that `RUST_LOG` names, else `info`. That level is for Redial's
 /// own lines, whose types cannot be printed where they are secret; libraries, which would print them, only ever warn.
@@ -91,15 +79,9 @@ pub struct JsonTelemetry {
     sums: Mutex<Sums>,
 }
 
-/// A name and a value.
-type Dimension = (&'static str, &'static str);
-
 #[derive(Debug, Default)]
 struct Sums {
-    /// Of the stack, and by a second name: a lane's is a dimension, and the others are fields.
-    counts: BTreeMap<Option<Dimension>, BTreeMap<Metric, u64>>,
-    /// Likewise; of an invocation the first hundred of each.
-    values: BTreeMap<Option<Dimension>, BTreeMap<Metric, Vec<f64>>>,
+    metrics: Metrics,
     successes: Successes,
 }
 
@@ -131,7 +113,7 @@ impl JsonTelemetry {
     pub fn take_lines(&self, now: Timestamp) -> Vec<Value> {
         let sums = self.take_sums();
         let value = |line| serde_json::to_value(line).expect("invariant: names and numbers are JSON");
-        lines(&self.stack, &sums, now).into_iter().map(value).collect()
+        sums.metrics.lines(&self.stack, now).into_iter().map(value).collect()
     }
 
     fn take_sums(&self) -> Sums {
@@ -160,7 +142,7 @@ impl JsonTelemetry {
     pub fn flush(&self, now: Timestamp) {
         let sums = self.take_sums();
         let mut text = Vec::new();
-        for line in lines(&self.stack, &sums, now) {
+        for line in sums.metrics.lines(&self.stack, now) {
             serde_json::to_writer(&mut text, &line).expect("invariant: names and numbers are JSON");
             text.push(b'\n');
         }
@@ -171,18 +153,7 @@ impl JsonTelemetry {
     /// Adds to the sum of the stack, and to the sum of each of these dimensions.
     fn add(&self, metric: Metric, n: u64, by: impl IntoIterator<Item = Dimension>) {
         if n > 0 {
-            let mut sums = self.sums();
-            for dimension in std::iter::once(None).chain(by.into_iter().map(Some)) {
-                *sums.counts.entry(dimension).or_default().entry(metric).or_default() += n;
-            }
-        }
-    }
-
-    fn add_value(&self, metric: Metric, value: f64, of: Option<Dimension>) {
-        let mut sums = self.sums();
-        let values = sums.values.entry(of).or_default().entry(metric).or_default();
-        if values.len() < MOST_VALUES {
-            values.push(value);
+            self.sums().metrics.add(metric, n, by);
         }
     }
 
@@ -329,11 +300,11 @@ impl Telemetry for JsonTelemetry {
     }
 
     fn measure(&self, metric: Metric, value: f64) {
-        self.add_value(metric, value, None);
+        self.sums().metrics.add_value(metric, value, None);
     }
 
     fn measure_on(&self, metric: Metric, lane: Lane, value: f64) {
-        self.add_value(metric, value, Some((LANE, lane.label())));
+        self.sums().metrics.add_value(metric, value, Some((LANE, lane.label())));
     }
 
     fn reference(&self, reference: &Reference) {
@@ -401,97 +372,6 @@ pub(crate) fn limit_ignored(tenant: Option<&Tenant>, limit: &str, errors: &str) 
 
 pub(crate) fn infrastructure(error: &PortError) {
     tracing::error!(event = "infrastructure", operation = error.operation, code = error.code);
-}
-
-/// A line for the stack, and one for each lane. Each metric of each dimension costs by the month, and only lanes are read as metrics; so
-/// reasons and classes of origins are fields of the stack's line: `"DeadLettersByReason":{"rejected":2}`.
-fn lines<'a>(stack: &'a str, sums: &'a Sums, now: Timestamp) -> Vec<Line<'a>> {
-    let line = |lane: Option<Dimension>| {
-        let counts = sums.counts.get(&lane).into_iter().flatten();
-        let values = sums.values.get(&lane).into_iter().flatten();
-        let counts = counts.map(|(metric, n)| (*metric, Amount::Count(*n)));
-        let metrics = counts.chain(values.map(|(metric, values)| (*metric, Amount::Values(values))));
-        Line { stack, now, lane, metrics: metrics.collect(), parts: BTreeMap::new() }
-    };
-    let lanes = Lane::ALL.map(|lane| Some((LANE, lane.label())));
-    let mut lines: Vec<Line<'a>> =
-        std::iter::once(None).chain(lanes).map(line).filter(|line| !line.metrics.is_empty()).collect();
-    for (dimension, counts) in &sums.counts {
-        let Some((name, value)) = dimension.filter(|(name, _)| *name != LANE) else { continue };
-        for (metric, n) in counts {
-            lines[0].parts.entry((*metric, name)).or_default().insert(value, *n);
-        }
-    }
-    lines
-}
-
-/// A line of the embedded metric format, written as it stands: an invocation is often one message.
-struct Line<'a> {
-    stack: &'a str,
-    now: Timestamp,
-    lane: Option<Dimension>,
-    metrics: Vec<(Metric, Amount<'a>)>,
-    /// Of the stack's line: what a metric's sum is of, by the name of the kind.
-    parts: BTreeMap<(Metric, &'static str), BTreeMap<&'static str, u64>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Amount<'a> {
-    Count(u64),
-    Values(&'a [f64]),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Directive<'a> {
-    timestamp: i64,
-    cloud_watch_metrics: [Metrics<'a>; 1],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Metrics<'a> {
-    namespace: &'static str,
-    dimensions: [Vec<&'a str>; 1],
-    metrics: Vec<Definition>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Definition {
-    name: &'static str,
-    unit: &'static str,
-}
-
-impl Serialize for Line<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let definition = |(metric, _): &(Metric, Amount<'_>)| Definition {
-            name: metric.label(),
-            unit: metric.unit().label(),
-        };
-        let names = std::iter::once(STACK).chain(self.lane.map(|(name, _)| name)).collect();
-        let metrics = self.metrics.iter().map(definition).collect();
-        let mut line = serializer.serialize_map(None)?;
-        line.serialize_entry(
-            "_aws",
-            &Directive {
-                timestamp: self.now.as_ms(),
-                cloud_watch_metrics: [Metrics { namespace: NAMESPACE, dimensions: [names], metrics }],
-            },
-        )?;
-        line.serialize_entry(STACK, self.stack)?;
-        if let Some((name, value)) = self.lane {
-            line.serialize_entry(name, value)?;
-        }
-        for (metric, amount) in &self.metrics {
-            line.serialize_entry(metric.label(), amount)?;
-        }
-        for ((metric, name), parts) in &self.parts {
-            line.serialize_entry(&format!("{}By{name}", metric.label()), parts)?;
-        }
-        line.end()
-    }
 }
 
 #[cfg(test)]
