@@ -6,7 +6,6 @@ mod rotate;
 mod secret;
 mod standing;
 
-pub(crate) use generate::VapidKeyPair;
 pub(crate) use secret::{VARIABLES, refuse_owned};
 
 subcommands! {

@@ -93,10 +93,9 @@ fn unneeded(id: &VapidKeyId, keys: &VapidKeys, standing: &Standing) -> Result<Co
 
 #[cfg(test)]
 mod tests {
-    use redial_adapters::vapid::VapidDocument;
+    use redial_adapters::vapid::{VapidDocument, VapidKeyPair};
 
     use super::*;
-    use crate::vapid::generate::VapidKeyPair;
 
     fn id(text: &str) -> VapidKeyId {
         VapidKeyId::parse(text).expect("an id")
@@ -106,8 +105,9 @@ mod tests {
     fn a_key_in_use_is_not_retired() {
         let mut document = VapidDocument::parse(VapidKeyPair::generate().private().expose()).expect("a key");
         for next in ["k1", "k2"] {
-            document =
-                document.with_current(id(next), VapidKeyPair::generate().private()).expect("it is new");
+            document = document
+                .with_current(id(next), VapidKeyPair::generate().private().clone())
+                .expect("it is new");
         }
         let keys = document.keys().expect("keys");
         assert!(may_go(&id("k1"), &keys).is_ok() && may_go(&id("default"), &keys).is_ok());

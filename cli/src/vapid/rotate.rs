@@ -1,14 +1,14 @@
 use clap::Args;
 use redial_adapters::{
     system::System,
-    vapid::{RELOAD_INTERVAL, VapidKeys},
+    vapid::{RELOAD_INTERVAL, VapidKeyPair, VapidKeys},
 };
 use redial_core::identity::VapidKeyId;
 use redial_engine::ports::Clock as _;
 use serde_json::json;
 
 use super::{
-    generate::{SUBSCRIBE, VapidKeyPair},
+    generate::SUBSCRIBE,
     secret::VapidSecret,
     standing::{Report, Standing},
 };
@@ -68,7 +68,7 @@ impl Rotate {
             return self.print(&target, &id, None, &keys).await;
         }
         let key = VapidKeyPair::generate();
-        let keys = secret.add(&id, &key.private()).await?;
+        let keys = secret.add(&id, key.private()).await?;
         self.print(&target, &id, Some(key.public()), &keys).await
     }
 
@@ -77,10 +77,10 @@ impl Rotate {
         &self,
         target: &Target,
         id: &VapidKeyId,
-        public_key: Option<String>,
+        public_key: Option<&str>,
         keys: &VapidKeys,
     ) -> Result<(), Failure> {
-        if let (Some(public_key), false) = (&public_key, self.on.json) {
+        if let (Some(public_key), false) = (public_key, self.on.json) {
             print(&format!("id          {id}"))?;
             print(&format!("public key  {public_key}"))?;
         }

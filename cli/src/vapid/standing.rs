@@ -234,11 +234,10 @@ fn tone(uses: &str) -> Option<Tone> {
 
 #[cfg(test)]
 mod tests {
-    use redial_adapters::vapid::VapidDocument;
+    use redial_adapters::vapid::{VapidDocument, VapidKeyPair};
     use redial_core::identity::VapidKeyId;
 
     use super::*;
-    use crate::vapid::generate::VapidKeyPair;
 
     #[test]
     fn each_subscription_counts_for_its_key() {
@@ -268,7 +267,7 @@ mod tests {
         let (first, second) = (VapidKeyPair::generate(), VapidKeyPair::generate());
         let id = VapidKeyId::parse("k2").expect("an id");
         let document = VapidDocument::parse(first.private().expose()).expect("a key");
-        let document = document.with_current(id, second.private()).expect("it is new");
+        let document = document.with_current(id, second.private().clone()).expect("it is new");
         let keys = document.keys().expect("keys");
         let on = |active| Count { active, flagged: 1, off: 2 };
         let standing = Standing {

@@ -8,6 +8,7 @@ mod webhooks;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use redial_adapters::secrets::Secret;
 use redial_core::recipient::Recipient;
 use redial_testkit::{
     proxy::{AwsService, Call, Fault},
@@ -40,7 +41,7 @@ impl Run {
     async fn start() -> Self {
         let key = URL_SAFE_NO_PAD.encode(VAPID_KEY);
         let stack = TestStack::up_with(|options| {
-            options.vapid_private_key = Some(key.clone());
+            options.vapid_private_key = Some(Secret::new(key.clone()));
             options.env.insert("RUST_LOG".to_owned(), "debug".to_owned());
         })
         .await;

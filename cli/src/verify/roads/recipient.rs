@@ -1,12 +1,12 @@
 //! Whom the messages of a run reach: the receiver's address, and the keys of the one browser that it stands for.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use redial_adapters::{config, secrets::Secret};
+use redial_adapters::{config, secrets::Secret, vapid::VapidKeyPair};
 use redial_core::endpoint::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};
 
-use crate::{doctor::Stack, vapid::VapidKeyPair};
+use crate::doctor::Stack;
 
 /// A push subscription whose private key the receiver has.
 pub(super) struct Subscription {
@@ -21,7 +21,7 @@ impl Subscription {
         Self { keys: VapidKeyPair::generate(), auth: Secret::new(URL_SAFE_NO_PAD.encode(auth)) }
     }
 
-    pub(super) fn private(&self) -> Secret {
+    pub(super) fn private(&self) -> &Secret {
         self.keys.private()
     }
 

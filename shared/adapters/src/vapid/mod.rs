@@ -7,6 +7,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `key` | one private key, in three formats |
+//! | `key_pair` | a new one |
 //! | `keys` | all of them by id, with a default and a current one; as they are written in a secret, and rotated there |
 //! | `subject` | the contact for push services |
 //! | `token` | the signed token, and how long it is used |
@@ -17,6 +18,7 @@
 //! No type of this module prints a key, and no error holds one.
 
 pub(crate) mod key;
+mod key_pair;
 mod keys;
 mod listing;
 mod signer;
@@ -25,6 +27,7 @@ mod subject;
 mod token;
 
 pub use key::{VapidKey, VapidKeyError};
+pub use key_pair::VapidKeyPair;
 pub use keys::{NotRetired, PublishedKey, VapidDocument, VapidIdTaken, VapidKeys, VapidKeysError};
 pub use listing::{LoadPublicKeys, VapidListing};
 pub use signer::{RELOAD_INTERVAL, Reload, UnknownVapidKey, VapidSigner};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, process};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use redial_adapters::egress::ExtraRoots;
+use redial_adapters::{egress::ExtraRoots, secrets::Secret};
 use redial_console::{
     failure::Failure,
     line::Line,
@@ -196,7 +196,7 @@ impl Up {
             env: BTreeMap::from_iter(self.env),
             parameters: BTreeMap::from_iter(self.parameter),
             bootstraps: self.bootstraps,
-            vapid_private_key: self.vapid_private_key,
+            vapid_private_key: self.vapid_private_key.map(Secret::new),
             vapid_subject: self.vapid_subject,
             events: true,
             progress: Progress::to(say),

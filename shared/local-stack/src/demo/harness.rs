@@ -36,12 +36,13 @@ impl Keys {
 
     /// The secret before the change.
     pub(super) fn before(&self) -> String {
-        json!({"default": OLD, "keys": {OLD: self.old.private}}).to_string()
+        json!({"default": OLD, "keys": {OLD: self.old.private.expose()}}).to_string()
     }
 
     /// The secret after it. The old key stays: its subscriptions belong to it for as long as they live.
     pub(super) fn after(&self) -> String {
-        json!({"default": NEW, "keys": {OLD: self.old.private, NEW: self.new.private}}).to_string()
+        json!({"default": NEW, "keys": {OLD: self.old.private.expose(), NEW: self.new.private.expose()}})
+            .to_string()
     }
 }
 

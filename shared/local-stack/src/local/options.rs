@@ -7,6 +7,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use redial_adapters::secrets::Secret;
+
 use super::Parts;
 
 /// Where a LocalStack listens by default.
@@ -97,7 +99,7 @@ pub struct Options {
     /// A folder with binaries named as the functions, instead of building them.
     pub bootstraps: Option<PathBuf>,
     /// VAPID private key: base64url scalar or PEM. `None` makes one.
-    pub vapid_private_key: Option<String>,
+    pub vapid_private_key: Option<Secret>,
     /// VAPID subject. `None` is an address that does not exist.
     pub vapid_subject: Option<String>,
     /// Whether the stack has a queue of events.

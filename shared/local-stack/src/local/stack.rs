@@ -77,7 +77,7 @@ impl Stack {
         made_at_parts::remove(&folder).await?;
         registry::remove(&folder)?;
         let vapid = match &options.vapid_private_key {
-            Some(key) => VapidKey::parse(key)?,
+            Some(key) => VapidKey::parse(key.expose())?,
             None => VapidKey::generate(),
         };
 
@@ -358,7 +358,7 @@ fn parameters(
     let allowed: Vec<String> = options.egress_allow.iter().cloned().chain(own).collect();
     let mut parameters = BTreeMap::from([
         ("VapidSubject".to_owned(), subject.to_owned()),
-        ("VapidPrivateKey".to_owned(), vapid.private.clone()),
+        ("VapidPrivateKey".to_owned(), vapid.private.expose().to_owned()),
         ("EgressAllow".to_owned(), allowed.join(",")),
     ]);
     if let Some(file) = &options.egress_ca {

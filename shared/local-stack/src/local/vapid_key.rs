@@ -3,19 +3,19 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use redial_adapters::{
     public_keys_dynamo::DynamoPublicKeys,
-    vapid::{VapidKey as Key, VapidKeys},
+    secrets::Secret,
+    vapid::{VapidKeyPair, VapidKeys},
 };
-use ring::rand::{SecureRandom as _, SystemRandom};
 
 use super::{
     Tables,
     error::{LocalError, chain},
 };
 
-/// Private keys as text and the public key that new subscribers are given.
+/// Private keys and the public key that new subscribers are given.
 pub(crate) struct VapidKey {
     /// As given (base64url scalar, PEM, or several as JSON), or a new base64url scalar.
-    pub(crate) private: String,
+    pub(crate) private: Secret,
     /// The uncompressed point, base64url: what a browser takes as `applicationServerKey`.
     pub(crate) public: String,
 }
@@ -27,15 +27,8 @@ pub(crate) fn public_point(public: &str) -> Vec<u8> {
 
 impl VapidKey {
     pub(crate) fn generate() -> Self {
-        loop {
-            let mut scalar = [0; 32];
-            SystemRandom::new().fill(&mut scalar).expect("invariant: the system has randomness");
-            let private = URL_SAFE_NO_PAD.encode(scalar);
-            // All but one in 2³² of the 32-byte strings are scalars of the curve.
-            if let Ok(key) = Key::parse(&private) {
-                return Self { private, public: key.public_base64url().to_owned() };
-            }
-        }
+        let pair = VapidKeyPair::generate();
+        Self { private: pair.private().clone(), public: pair.public().to_owned() }
     }
 
     /// Reads whatever a stack takes.
@@ -43,7 +36,10 @@ impl VapidKey {
         let keys = VapidKeys::parse(text).map_err(LocalError::VapidKey)?;
         let (_, current) =
             keys.get(Some(keys.current_id())).expect("invariant: the current key is one of the keys");
-        Ok(Self { private: text.trim().to_owned(), public: current.public_base64url().to_owned() })
+        Ok(Self {
+            private: Secret::new(text.trim().to_owned()),
+            public: current.public_base64url().to_owned(),
+        })
     }
 
     /// The uncompressed point, 65 bytes.
@@ -57,7 +53,7 @@ impl VapidKey {
         dynamodb: &aws_sdk_dynamodb::Client,
         tables: &Tables,
     ) -> Result<(), LocalError> {
-        let keys = VapidKeys::parse(&self.private).map_err(LocalError::VapidKey)?;
+        let keys = VapidKeys::parse(self.private.expose()).map_err(LocalError::VapidKey)?;
         let public = DynamoPublicKeys::new(dynamodb.clone(), tables.control.clone());
         public
             .publish(&keys)
@@ -73,7 +69,7 @@ mod tests {
     #[test]
     fn a_made_key_is_read_back_with_the_same_public_key() {
         let made = VapidKey::generate();
-        let read = VapidKey::parse(&format!("  {}\n", made.private)).expect("it was just written");
+        let read = VapidKey::parse(&format!("  {}\n", made.private.expose())).expect("it was just written");
         assert_eq!((&read.public, &read.private), (&made.public, &made.private));
     }
 
@@ -82,7 +78,8 @@ mod tests {
         let [old, new] = [VapidKey::generate(), VapidKey::generate()];
         let set = format!(
             r#"{{"default":"a","current":"b","keys":{{"a":"{}","b":"{}"}}}}"#,
-            old.private, new.private
+            old.private.expose(),
+            new.private.expose()
         );
         assert_eq!(VapidKey::parse(&set).expect("a set").public, new.public);
     }
