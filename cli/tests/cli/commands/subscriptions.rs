@@ -428,7 +428,7 @@ async fn suspects_are_listed_and_what_is_in_quarantine_is_confirmed_once() {
     assert_eq!(stack.json(prune("--yes")), none);
     for id in ["s2", "s3"] {
         let off = store.switch_off(vec![(update(id), State::Gone)]).await;
-        assert_eq!((off, store.quarantine(update(id)).await), (vec![Ok(())], Ok(true)));
+        assert_eq!((off, store.quarantine(update(id)).await), (vec![Ok(true)], Ok(true)));
     }
     assert_eq!(
         stack.json(prune("--dry-run")),
