@@ -114,8 +114,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "an acknowledgement goes to the entry of a recipient that has left its page",
         rule: "of two acknowledgements one is the first, also if the recipient leaves its page between them",
         file: "shared/memory/src/http_api.rs",
-        find: "} else if Position::of(key).is_some() {",
-        replace: "} else if Position::of(key).is_some() && !state.ledger.contains_key(key) {",
+        find: "let is_first = if Position::of(key).is_some() {",
+        replace: "let is_first = if Position::of(key).is_some() && !state.ledger.contains_key(key) {",
     },
     Mutant {
         name: "an acknowledgement of a recipient of a page is forgotten before its token ends",
