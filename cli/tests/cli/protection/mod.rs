@@ -147,7 +147,7 @@ async fn quotas_are_set_shown_and_removed(stack: &TestStack) {
          dead_letters      0         off  tenant\n"
     );
     let shown = stack.json("limits quotas acme");
-    let parked = json!({"quota": "parked", "used": 7, "limit": 5, "set": "tenant"});
+    let parked = json!({"quota": "parked", "used": 7, "limit": 5, "off": false, "set": "tenant"});
     assert_eq!((&shown["tenant"], &shown["quotas"][1]), (&json!("acme"), &parked));
     // As workers read it.
     let usage = quotas.usage(&acme, Quota::Parked, System.now()).await;
