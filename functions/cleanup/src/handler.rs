@@ -2,7 +2,6 @@
 //! scheduled sweeps.
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
-use futures_util::future::join_all;
 use lambda_runtime::{Error, LambdaEvent};
 use redial_adapters::outbox_sqs::QueueArn;
 use redial_adapters::system::System;
@@ -84,9 +83,11 @@ pub(crate) async fn handle(
                 Kind::EventsToKeep => come_back.resize(messages.len(), true),
                 Kind::Messages => {
                     // A batch that is not answered in time comes back as a whole, what was done of it included.
-                    let left = deadline.since(System.now());
-                    let cleaned = messages.iter().map(|message| timeout(left, worker.clean(message)));
-                    come_back.extend(join_all(cleaned).await.iter().map(|done| !matches!(done, Ok(Ok(())))));
+                    for message in &messages {
+                        let left = deadline.since(System.now());
+                        let cleaned = timeout(left, worker.clean(message)).await;
+                        come_back.push(!matches!(cleaned, Ok(Ok(()))));
+                    }
                 }
             }
             let mut response = SqsBatchResponse::default();
