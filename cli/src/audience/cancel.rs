@@ -2,8 +2,8 @@ use clap::Args;
 use redial_adapters::system::System;
 use redial_engine::ports::Clock as _;
 
-use super::progress::{Shown, Which, counted};
-use crate::{confirm::Confirm, failure::Failure, stack::OnStack, terminal::say};
+use super::progress::{Shown, Which};
+use crate::{confirm::Confirm, counted::counted, failure::Failure, stack::OnStack, terminal::say};
 
 /// Cancels a message to an audience, for good
 ///
@@ -51,7 +51,9 @@ impl Cancel {
         // A page that was being sent meanwhile is counted, and its recipients do not get it.
         let after = audiences.standing(&key).await?.map_or(before, |after| Shown::new(after, System.now()));
         let recipients = after.standing.recipients();
-        self.on
-            .print(|| after.to_json(None, None), || vec![format!("cancelled after {}", counted(recipients))])
+        self.on.print(
+            || after.to_json(None, None),
+            || vec![format!("cancelled after {}", counted(recipients, "recipient", "recipients"))],
+        )
     }
 }

@@ -11,7 +11,7 @@ use redial_core::{
 use serde_json::{Value, json};
 
 use super::outcomes::Outcomes;
-use crate::{arguments, failure::Failure, line::Line, tone::Tone};
+use crate::{arguments, counted::counted, failure::Failure, line::Line, tone::Tone};
 
 #[derive(Debug, Args)]
 pub(super) struct Which {
@@ -100,7 +100,7 @@ impl Shown {
 
     pub(super) fn progress(&self) -> String {
         let (recipients, done) = (self.standing.recipients(), self.standing.done());
-        format!("{}, {done} of {SHARDS} parts done", counted(recipients))
+        format!("{}, {done} of {SHARDS} parts done", counted(recipients, "recipient", "recipients"))
     }
 
     /// `bearing` is the number of subscriptions with the tag, if it was counted.
@@ -147,10 +147,6 @@ impl Shown {
             "cancelled_at": run.cancelled_at.map(Timestamp::to_rfc3339_seconds),
         })
     }
-}
-
-pub(super) fn counted(recipients: u64) -> String {
-    if recipients == 1 { "1 recipient".to_owned() } else { format!("{recipients} recipients") }
 }
 
 #[cfg(test)]

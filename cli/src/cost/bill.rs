@@ -114,10 +114,10 @@ impl Amounts {
 /// Retries before a dead letter, of what is retried at all: those of the policy `web-push`.
 const RETRIES_OF_A_LETTER: u32 = 5;
 
-/// A unit of DynamoDB is a write of so many bytes.
+/// The bytes of one write unit of DynamoDB.
 const UNIT_BYTES: u32 = 1_024;
 
-/// Units by which a write of an entry with so many failures is more than one.
+/// Units by which a write of an entry with this number of failures is more than one.
 fn further_units(failures: u32) -> f64 {
     f64::from(bytes_after_failures(failures).div_ceil(UNIT_BYTES) - 1)
 }
@@ -139,7 +139,7 @@ fn units_of_long_entries(messages: f64, retries: f64, letters: f64) -> f64 {
     retried_letters * of_a_letter + others * after
 }
 
-/// The requests that a call with so many of these bodies is billed as.
+/// The requests that a call is billed as, by the number and the length of its bodies.
 fn chunks(bodies: f64, body: f64) -> f64 {
     (bodies * body / SQS_CHUNK_BYTES).ceil().max(1.0)
 }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     confirm::Confirm,
+    counted::counted,
     failure::Failure,
     stack::OnStack,
     terminal::{bar, say},
@@ -92,5 +93,5 @@ async fn purge(
 }
 
 fn dead_letters(number: u64) -> String {
-    if number == 1 { "1 dead letter".to_owned() } else { format!("{number} dead letters") }
+    counted(number, "dead letter", "dead letters")
 }

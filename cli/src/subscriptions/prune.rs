@@ -19,6 +19,7 @@ use crate::{
     arguments,
     aws_error::AwsError,
     confirm::Confirm,
+    counted::counted,
     failure::Failure,
     stack::OnStack,
     terminal::{bar, say},
@@ -151,5 +152,5 @@ async fn confirm_all(
 }
 
 fn subscriptions(number: u64) -> String {
-    if number == 1 { "1 subscription".to_owned() } else { format!("{number} subscriptions") }
+    counted(number, "subscription", "subscriptions")
 }

@@ -36,7 +36,7 @@ pub const ATTEMPTS: [&str; KEPT as usize] = [
     "attempt_15",
 ];
 
-/// About how many bytes an entry has after the record of so many failures, one at least, by which DynamoDB bills its writes: with ids that
+/// About how many bytes an entry has after the record of its failures, one at least, by which DynamoDB bills its writes: with ids that
 /// are UUIDs, a TTL and no tags. Each attempt that is kept is about a hundred of them.
 pub fn bytes_after_failures(failures: u32) -> u32 {
     752 + 102 * failures.min(KEPT)

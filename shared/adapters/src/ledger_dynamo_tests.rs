@@ -253,7 +253,7 @@ fn carry_out(item: &mut Item, statement: Statement) {
     }
 }
 
-/// The sizes of an entry after the claim of its first attempt, and after the record of each of so many failures. Ids are UUIDs, and
+/// The sizes of an entry after the claim of its first attempt, and after the record of each failure. Ids are UUIDs, and
 /// nothing is given but a TTL.
 fn sizes_after_failures(failures: u32) -> Vec<usize> {
     const UUID: &str = "0b6e0c1e-7a7f-4d8e-9c55-8f3a1d2b4c6d";

@@ -135,18 +135,8 @@ pub(crate) fn where_is(record: &DeliveryRecord, waits: &Waits, now: Timestamp) -
 }
 
 async fn waits_of(target: &Target, entry: &Entry) -> Waits {
-    match entry.state {
-        State::Retrying | State::Deferred => waits(target).await,
-        State::Queued
-        | State::Sending
-        | State::Sent
-        | State::Gone
-        | State::Expired
-        | State::Failed
-        | State::FailedNoRetries
-        | State::Cancelled
-        | State::Expanded => Waits::default(),
-    }
+    let may_wait = matches!(entry.state, State::Retrying | State::Deferred);
+    if may_wait { waits(target).await } else { Waits::default() }
 }
 
 /// The defaults stand in where the caller may not read the function's configuration.

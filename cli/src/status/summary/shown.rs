@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     breakers::shown::tone,
+    counted::counted,
     duration::whole,
     line::Line,
     parked::{MOST_SHARDS, Waiting},
@@ -141,7 +142,7 @@ impl Summary {
 
     /// What the numbers leave out.
     fn notes(&self) -> Vec<String> {
-        let shards = |n: usize| if n == 1 { "1 shard was".to_owned() } else { format!("{n} shards were") };
+        let shards = |n: usize| counted(n as u64, "shard was", "shards were");
         let mut notes = Vec::new();
         if let Ok(waits) = &self.waits {
             let Waiting { not_counted, in_part, .. } = waits.all();

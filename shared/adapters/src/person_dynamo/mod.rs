@@ -88,7 +88,7 @@ impl DynamoPersons {
         Ok(sum)
     }
 
-    /// The next page of a search, of so many items at most. A position in a table of a later release is an error: the search goes on once
+    /// The next page of a search, of `limit` items at most. A position in a table of a later release is an error: the search goes on once
     /// that release does.
     pub async fn page(&self, person: &Person, at: &At, limit: u16) -> Result<Page, PortError> {
         let place = at.place().ok_or_else(|| aws_error::of_code("Scan", "AnotherRelease"))?;

@@ -333,10 +333,10 @@ impl SubscriptionHealth for DynamoSubscriptions {
 
     async fn close_window(&self, window: OpenWindow) -> Result<(), PortError> {
         let OpenWindow { number, added_in } = window;
-        let of_an_earlier_release = "attribute_not_exists(added_in)";
-        let unchanged = format!("added_in = :added_in OR {of_an_earlier_release}");
+        // Earlier releases did not write it.
+        let unchanged = "added_in = :added_in OR attribute_not_exists(added_in)";
         let values = [(":added_in", n(added_in))];
-        self.control.table.delete_if(key(WINDOWS, window_key(number)), &unchanged, values).await.map(|_| ())
+        self.control.table.delete_if(key(WINDOWS, window_key(number)), unchanged, values).await.map(|_| ())
     }
 }
 

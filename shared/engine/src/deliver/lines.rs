@@ -38,10 +38,10 @@ use redial_core::setback::Setback;
 use redial_core::time::Timestamp;
 use redial_core::wait::Release;
 
-/// In so many shards that hold messages, a few of other tenants' are looked for to become probes.
+/// The number of shards with messages in which those of different tenants are looked for to become probes.
 const PROBED_SHARDS: usize = 16;
 
-/// So many messages of each.
+/// The number of messages of each that are read for that.
 const OF_A_PROBED_SHARD: u16 = 25;
 
 /// A shard is looked after no more often than this: of many releases that come together, two are enough.

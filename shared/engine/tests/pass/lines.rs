@@ -174,7 +174,7 @@ fn what_is_over_leaves_the_end_of_a_line_that_only_probes_leave() {
     assert!(!waits(&harness) && waiting(&harness) > 200);
 }
 
-/// Puts so many messages of a tenant in that shard of a line, which wait until then; each with so long a body.
+/// Puts messages of a tenant in that shard of a line, which wait until then, each with spaces behind its body.
 fn put(harness: &Harness, like: &ParkedItem, number: u16, of: (&str, usize), until: Timestamp, bytes: usize) {
     let Partition::Line(shard) = &like.key.partition else { panic!("it is in a line") };
     let (_, rest) = like.key.sort.split_once('#').expect("a key");

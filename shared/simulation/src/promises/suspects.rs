@@ -17,7 +17,7 @@ use crate::facts::{Answers, Standing};
 use crate::situations::Situation;
 use crate::watch::Memo;
 
-/// So many dead letters make a subscription suspect, each so long after the one before: infra/docs/outcomes.md.
+/// The dead letters that make a subscription suspect, and how long each comes after the one before: infra/docs/outcomes.md.
 const SUSPECT_FROM: usize = 3;
 const DEAD_LETTERS_APART: Duration = Duration::from_secs(3_600);
 

@@ -13,6 +13,7 @@ mod listings;
 mod operators;
 mod passes;
 mod persons;
+mod place;
 mod producers;
 mod protection;
 mod queues;
@@ -29,27 +30,20 @@ use redial_core::dead_letter::DeadLetterKey;
 use redial_core::erasure::Erasure;
 use redial_core::identity::{DeliveryKey, Tenant};
 use redial_core::ledger::Cancellation;
-use redial_core::route::WaitSettings;
 use redial_core::share::{Concurrency, Share};
-use redial_core::subscription::Suspects;
-use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
-use redial_core::zone::Zone;
-use redial_engine::cleanup::{self, Sweep};
-use redial_engine::deliver::{self, KnownBuckets, KnownLines};
+use redial_engine::cleanup::Sweep;
 use redial_engine::http_api::Answer;
 use redial_engine::ports::{Acknowledged, PortError};
-use redial_engine::protection::{Guard, Settings as ProtectionSettings};
-use redial_engine::quota::QuotaGuard;
-use redial_memory::{self as memory, CleanupWorker, Memory, State};
+use redial_memory::{Memory, State};
 use serde_json::Value;
 
 pub use report::Report;
 
-use crate::knowledge::WatchedProtection;
+use place::Place;
+
 use crate::promises::{self, Remains};
-use crate::released_runs::ReleasedRuns;
 use crate::scenario::focus::Focus;
 use crate::scenario::messages::Sending;
 use crate::scenario::{BEGIN, Scenario, TENANTS};
@@ -59,8 +53,6 @@ use crate::stage::Stage;
 use crate::timeline::{Event, Next, Timeline};
 use crate::trace::Trace;
 use crate::watch::Watch;
-use crate::watched::{Released, WatchedLedger, WatchedParking};
-use crate::worker::Worker;
 
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// After how long without faults everything has to be over: the longest schedule of retries, a TTL of a day, and what cleanup needs.
@@ -69,30 +61,6 @@ const SETTLING: Duration = Duration::from_secs(4 * 86_400);
 const LOOKS_EVERY: Duration = Duration::from_secs(10);
 /// How many steps a scenario may take.
 const MOST_STEPS: u64 = 400_000;
-
-/// A worker of dispatch whose ledger is under watch.
-type Dispatch = deliver::Worker<Watched>;
-
-#[derive(Debug)]
-struct Watched;
-
-impl deliver::Ports for Watched {
-    type System = Memory;
-    type Telemetry = Memory;
-    type Outbox = Released;
-    type Ledger = WatchedLedger;
-    type Subscriptions = Memory;
-    type Policies = Memory;
-    type Audiences = ReleasedRuns;
-    type Protection = WatchedProtection;
-    type PushSender = Memory;
-    type WebhookSender = Memory;
-    type Parking = WatchedParking;
-    type WaitRegistry = Memory;
-    type WaitExecutions = Memory;
-    type DeadLetterBodies = Memory;
-    type Quotas = Memory;
-}
 
 /// Runs a scenario to its end.
 pub fn run(scenario: &Scenario, keeps_trace: bool) -> Report {
@@ -119,17 +87,6 @@ struct Task {
     worker: usize,
     source: Option<Source>,
     messages: Vec<Stored>,
-}
-
-/// A worker's place: the instance in it changes with every death and cold start.
-struct Place {
-    schedule: Worker,
-    dispatch: Arc<Dispatch>,
-    cleanup: Arc<CleanupWorker>,
-    ports: Memory,
-    is_busy: bool,
-    /// Of the keys that it has read.
-    generation: u32,
 }
 
 struct World {
@@ -280,78 +237,7 @@ impl World {
 
     /// A worker that remembers nothing.
     fn instance(&self, number: usize) -> Place {
-        let scenario = &self.stage.scenario;
-        let schedule = Worker::new(number, scenario.clocks[number], self.stage.clone());
-        let memory = self.memory.scheduled(Arc::new(schedule.clone()));
-        let resharded = scenario.pressure.resharded.filter(|(from, _)| *from <= self.stage.since_begin());
-        let shards = resharded.map_or(scenario.shards, |(_, shards)| shards);
-        // Few messages are enough to divide a bucket.
-        let waits = WaitSettings { shards, messages_a_shard: 1, ..WaitSettings::default() };
-        let settings = deliver::Settings {
-            waits,
-            hash_keys: self.hash_keys(),
-            audience_pages: scenario.audiences.by_the_page,
-            origin_lines: true,
-            time_zone: Zone::utc(),
-            suspects: if scenario.storage.holds_suspects { Suspects::Hold } else { Suspects::Send },
-            ..memory::dispatch_settings()
-        };
-        let of = || memory.clone();
-        let released = || Released { memory: memory.clone(), stage: self.stage.clone(), worker: number };
-        let watch = || self.stage.watch.clone();
-        let ledger = WatchedLedger {
-            memory: of(),
-            watch: watch(),
-            trace: self.stage.trace.clone(),
-            schedule: schedule.clone(),
-        };
-        let dispatch = Dispatch {
-            settings,
-            guard: Guard::new(ProtectionSettings::default(), u32::try_from(number).unwrap_or_default()),
-            system: of(),
-            telemetry: of(),
-            outbox: released(),
-            ledger,
-            subscriptions: of(),
-            policies: of(),
-            audiences: ReleasedRuns {
-                memory: of(),
-                stage: self.stage.clone(),
-                worker: number,
-                schedule: schedule.clone(),
-            },
-            protection: WatchedProtection {
-                memory: of(),
-                knowledge: schedule.knowledge.clone(),
-                watch: watch(),
-            },
-            push_sender: of(),
-            webhook_sender: of(),
-            parking: WatchedParking { memory: released(), watch: watch(), schedule: schedule.clone() },
-            wait_registry: of(),
-            wait_executions: of(),
-            dead_letter_bodies: of(),
-            quota_guard: QuotaGuard::default(),
-            known_buckets: KnownBuckets::default(),
-            known_lines: KnownLines::default(),
-            quotas: of(),
-        };
-        let Scenario { relays, calls_back: callbacks, .. } = *self.stage.scenario;
-        let settings = cleanup::Settings {
-            hash_keys: self.hash_keys(),
-            targets: Targets { queue: relays, bus: relays, callbacks },
-            ..memory::cleanup_settings()
-        };
-        let cleanup = memory.cleanup(settings);
-        let generation = self.generation;
-        Place {
-            generation,
-            schedule,
-            dispatch: Arc::new(dispatch),
-            cleanup: Arc::new(cleanup),
-            ports: memory,
-            is_busy: false,
-        }
+        Place::new(number, &self.stage, &self.memory, &self.hash_keys(), self.generation)
     }
 
     fn now(&self) -> Timestamp {
