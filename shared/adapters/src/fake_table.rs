@@ -9,6 +9,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use serde_json::{Map, Value, json};
 
+use crate::fake_statement::Statement;
 use crate::real_table::RealTables;
 use crate::stub_dynamo::{Answer, StubDynamo, error};
 
@@ -125,6 +126,9 @@ impl State {
             "TransactWriteItems" => {
                 list(&body["TransactItems"]).map(|put| key(&put["Put"]["Item"])).collect()
             }
+            "BatchExecuteStatement" => {
+                list(&body["Statements"]).map(|one| key(&Statement::read(one).keys())).collect()
+            }
             _ => key(&body["Key"]).map(|key| vec![key]),
         };
         let keys = keys?;
@@ -163,6 +167,13 @@ impl State {
             }
             "TransactWriteItems" => self.transact(keys, body),
             "UpdateItem" => self.update(&keys[0], body),
+            "BatchExecuteStatement" => {
+                let each = list(&body["Statements"]).zip(keys);
+                let carried_out = each.map(|(one, key)| Statement::read(one).carry_out(&mut self.items, key));
+                let code = |code: &str| json!({"Error": {"Code": code}});
+                let answers = carried_out.map(|done| done.map_or_else(code, |()| json!({})));
+                Ok(json!({"Responses": answers.collect::<Vec<_>>()}))
+            }
             other => panic!("{other} is not supported"),
         }
     }
@@ -312,12 +323,21 @@ impl State {
 
 /// The steps of a SET, whose functions have commas, too.
 fn steps(set: &str) -> Vec<&str> {
-    let mut depth = 0;
-    let at_comma = |c: char| {
+    outside(set, ", ").into_iter().filter(|step| !step.is_empty()).collect()
+}
+
+/// The parts between a separator that stands outside of brackets.
+fn outside<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
+    let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0);
+    for (at, c) in text.char_indices() {
         depth += i32::from(c == '(') - i32::from(c == ')');
-        c == ',' && depth == 0
-    };
-    set.split(at_comma).map(str::trim).filter(|step| !step.is_empty()).collect()
+        if depth == 0 && text[at..].starts_with(separator) {
+            parts.push(&text[from..at]);
+            from = at + separator.len();
+        }
+    }
+    parts.push(&text[from..]);
+    parts
 }
 
 /// The meaning of names and values in an expression.
@@ -365,13 +385,16 @@ impl Scope<'_> {
     }
 
     fn holds(&self, condition: &str) -> bool {
-        condition.is_empty()
-            || condition.split(" OR ").any(|all| all.split(" AND ").all(|one| self.one_holds(one)))
+        let all_hold = |all: &str| outside(all, " AND ").into_iter().all(|one| self.one_holds(one));
+        condition.is_empty() || outside(condition, " OR ").into_iter().any(all_hold)
     }
 
     fn one_holds(&self, condition: &str) -> bool {
         if let Some(condition) = condition.strip_prefix("NOT ") {
             return !self.one_holds(condition);
+        }
+        if let Some(inner) = condition.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+            return self.holds(inner);
         }
         if let Some((function, words)) = condition.strip_suffix(')').and_then(|text| text.split_once('(')) {
             let mut words = words.split(", ");

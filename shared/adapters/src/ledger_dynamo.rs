@@ -84,7 +84,8 @@ impl DynamoLedger {
         let mut sets = fresh(claim, now);
         sets.retain(|(name, _)| *name != "pk");
         let acks = AckEvent::ALL.map(acks_dynamo::attribute);
-        let later = acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription", DISPATCHED]);
+        let later =
+            acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription", "place", DISPATCHED]);
         let mut removes: Vec<&str> = ATTEMPTS.into_iter().chain(later).chain(FOUND).chain(GIVEN).collect();
         removes.retain(|name| !is_set(&sets, name));
         let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
@@ -106,8 +107,9 @@ impl DynamoLedger {
         let mut sets = claimed(claim, stored, now);
         sets.extend(["not_before", "held_by", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
         if claim.settlement.is_some() {
-            // An end without an attempt has no answer.
-            sets.extend(["status", "headers"].map(|name| (name, or_null(None))));
+            // An end without an attempt has no answer, and no reason but its own.
+            let none = ["status", "headers", "reason"].into_iter().filter(|name| !is_set(&sets, name));
+            sets.extend(none.map(|name| (name, or_null(None))).collect::<Vec<_>>());
         }
         // A success that only a batch had is kept in the history.
         sets.extend(folded);
@@ -121,6 +123,8 @@ impl DynamoLedger {
         if stored.is_some_and(|stored| stored.dispatched_at.is_some()) && !is_set(&sets, DISPATCHED) {
             removes.push(DISPATCHED);
         }
+        // A place belongs to the token that was written with it.
+        removes.extend(claim.place.is_none().then_some("place"));
         // An attribute of an index is removed, and never set to NULL.
         if state.is_listed() && !claim.ask.state.is_listed() {
             removes.extend(FOUND);
@@ -170,7 +174,7 @@ impl DynamoLedger {
                 return Ok(Next::Try(statement, granted(in_doubt, now)));
             }
             Judgement::Cancelled => {
-                let met = meets(claim, entry);
+                let met = claim.meets(entry);
                 return Ok(Next::Try(self.meet(&met, &stored), ClaimAnswer::HandOffAgain(Box::new(met))));
             }
             Judgement::Mine => ClaimAnswer::Granted { in_doubt: entry.in_doubt, at: entry.updated_at },
@@ -230,10 +234,10 @@ impl DynamoLedger {
         let written = self.table.execute(records.len(), &statement, patience).await;
         let refused = records.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
         let mut found = self.read(refused.map(|(record, _)| &record.key), patience).await.into_iter();
-        let fence = |(record, written)| match written {
+        let fence = |(record, written): (&Record, _)| match written {
             Ok(true) => Ok(Fence::Held),
             Ok(false) => match found.next() {
-                Some(Ok(Some(entry))) if is_written(&entry, record) => Ok(Fence::Held),
+                Some(Ok(Some(entry))) if record.is_written(&entry) => Ok(Fence::Held),
                 // Also where it cannot be read: the message comes back, and is judged by the entry of that time.
                 Some(Ok(_) | Err(_)) | None => Ok(Fence::Lost),
             },
@@ -328,19 +332,6 @@ fn granted(in_doubt: bool, now: Timestamp) -> ClaimAnswer {
     ClaimAnswer::Granted { in_doubt, at: now }
 }
 
-/// The cancelled entry of a delivery whose message is this claim's.
-fn meets(claim: &Claim, cancelled: Entry) -> Entry {
-    let endpoint_hash = claim.endpoint_hash.clone().or(cancelled.endpoint_hash.clone());
-    let subscription = claim.subscription.clone().or(cancelled.subscription.clone());
-    let given = claim.given.clone();
-    Entry { endpoint_hash, subscription, given, ..claim::met(cancelled, &claim.ask) }
-}
-
-/// Whether the entry is this record's outcome: the statement was carried out, the answer was lost, and it was tried again.
-fn is_written(entry: &Entry, record: &Record) -> bool {
-    entry.lease_token == record.lease_token && entry.turn == record.turn && entry.state == record.state
-}
-
 /// The conditions that an entry is in this turn and state.
 fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
     vec![
@@ -378,6 +369,9 @@ fn fresh(claim: &Claim, now: Timestamp) -> Fields {
     fields
 }
 
+#[cfg(test)]
+#[path = "ledger_dynamo_memory_tests.rs"]
+mod memory_tests;
 #[cfg(test)]
 #[path = "ledger_dynamo_tests.rs"]
 pub(crate) mod tests;

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::delivery_item::bytes_after_failures;
+use crate::fake_table::FakeTable;
 use crate::fixtures::{self, delivery, hash_keys};
 use crate::stub_dynamo::{Answer, StubDynamo, error, now};
-use crate::table::attributes::Item;
 
 /// The errors of a statement that may pass, as `BatchStatementErrorCodeEnum` spells them.
 const PASSING: [&str; 5] = [
@@ -228,35 +228,24 @@ async fn a_claim_writes_what_its_message_says_of_itself_and_when_it_is_dispatche
     assert_eq!(names(&removed), [DISPATCHED]);
 }
 
-/// An item's size as DynamoDB counts it ("Item sizes and formats"): names, texts, a byte for two digits of a number and one more, one for a
+const UUID: &str = "0b6e0c1e-7a7f-4d8e-9c55-8f3a1d2b4c6d";
+
+/// The entry's size as DynamoDB counts it ("Item sizes and formats"): names, texts, a byte for two digits of a number and one more, one for a
 /// truth or a NULL.
-fn size(item: &Item) -> usize {
+async fn size(ledger: &DynamoLedger) -> usize {
+    let item = ledger.table.get_each(vec![entry_key(&delivery(UUID))], Patience::brief()).await.remove(0);
     let of = |value: &AttributeValue| match (value.as_s(), value.as_n()) {
         (Ok(text), _) => text.len(),
         (_, Ok(digits)) => digits.len().div_ceil(2) + 1,
         (Err(_), Err(_)) => 1,
     };
+    let item = item.expect("it is read").expect("an entry");
     item.iter().map(|(name, value)| name.len() + of(value)).sum()
-}
-
-/// What a statement inserts into an item, or sets and removes.
-fn carry_out(item: &mut Item, statement: Statement) {
-    let Statement { text, values } = statement;
-    let names = |before: &str, after: char| -> Vec<String> {
-        text.split(before).skip(1).filter_map(|rest| Some(rest.split_once(after)?.0.to_owned())).collect()
-    };
-    if text.starts_with("INSERT") {
-        item.extend(text.split('\'').skip(1).step_by(2).map(str::to_owned).zip(values));
-    } else {
-        item.extend(names(" SET \"", '"').into_iter().zip(values));
-        names(" REMOVE \"", '"').iter().for_each(|name| drop(item.remove(name)));
-    }
 }
 
 /// The sizes of an entry after the claim of its first attempt, and after the record of each failure. Ids are UUIDs, and
 /// nothing is given but a TTL.
-fn sizes_after_failures(failures: u32) -> Vec<usize> {
-    const UUID: &str = "0b6e0c1e-7a7f-4d8e-9c55-8f3a1d2b4c6d";
+async fn sizes_after_failures(failures: u32) -> Vec<usize> {
     let endpoint = Endpoint::parse("https://push.example/x").expect("valid");
     let claim_of = |attempt| {
         let ask = Ask {
@@ -273,18 +262,14 @@ fn sizes_after_failures(failures: u32) -> Vec<usize> {
             ..claim(UUID)
         }
     };
-    let adapter = ledger(&StubDynamo::new(|_, _| Ok(json!({}))));
-    let mut item = Item::new();
-    carry_out(&mut item, adapter.usual(&claim_of(0), at()));
-    let mut sizes = vec![size(&item)];
+    let table = FakeTable::default();
+    let ledger = DynamoLedger::new(table.client(), "deliveries".to_owned());
+    let mut sizes = Vec::new();
     for attempt in 0..failures {
-        if attempt > 0 {
-            carry_out(&mut item, adapter.usual(&claim_of(attempt), at()));
-        }
         let claim = claim_of(attempt);
         let failed = Record {
             turn: claim.ask.turn,
-            lease_token: claim.ask.lease_token,
+            lease_token: claim.ask.lease_token.clone(),
             state: State::Retrying,
             status: Some(503),
             verdict: Some("retry"),
@@ -292,15 +277,20 @@ fn sizes_after_failures(failures: u32) -> Vec<usize> {
             not_before: Some(at().plus(Duration::from_secs(4))),
             ..record(UUID)
         };
-        carry_out(&mut item, adapter.fenced(&failed));
-        sizes.push(size(&item));
+        let granted = ledger.claim(vec![claim], at()).await;
+        assert_eq!(granted, [Ok(ClaimAnswer::Granted { in_doubt: false, at: at() })]);
+        if attempt == 0 {
+            sizes.push(size(&ledger).await);
+        }
+        assert_eq!(ledger.record_carried(vec![failed]).await, [Ok(Fence::Held)]);
+        sizes.push(size(&ledger).await);
     }
     sizes
 }
 
-#[test]
-fn an_entry_is_longer_than_a_kilobyte_from_its_third_failure_on() {
-    let sizes = sizes_after_failures(20);
+#[tokio::test]
+async fn an_entry_is_longer_than_a_kilobyte_from_its_third_failure_on() {
+    let sizes = sizes_after_failures(20).await;
     for (failures, size) in (1..).zip(&sizes[1..]) {
         let calculated = bytes_after_failures(failures) as usize;
         assert!(calculated.abs_diff(*size) < 16, "{failures}: {calculated}, {size}");

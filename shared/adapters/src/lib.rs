@@ -59,6 +59,8 @@ pub mod waits_sfn;
 pub mod write_units;
 
 #[cfg(test)]
+mod fake_statement;
+#[cfg(test)]
 mod fake_table;
 #[cfg(test)]
 mod fixtures;

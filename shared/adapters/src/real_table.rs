@@ -214,7 +214,11 @@ fn outcome(answer: &Answer) -> Value {
             let attributes =
                 Some(&body["Attributes"]).filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
             let [item, items, count] = ["Item", "Items", "Count"].map(|name| &body[name]);
-            json!({"item": item, "items": items, "count": count, "found": found, "attributes": attributes})
+            let statements = body["Responses"].as_array().into_iter().flatten();
+            let errors: Vec<_> = statements.map(|answer| &answer["Error"]["Code"]).collect();
+            json!({
+                "item": item, "items": items, "count": count, "found": found, "attributes": attributes, "errors": errors,
+            })
         }
         Err(body) => {
             let code = body["__type"].as_str().and_then(|code| code.rsplit('#').next());

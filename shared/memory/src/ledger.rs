@@ -135,7 +135,7 @@ impl Memory {
                 && entry.turn == record.turn
                 && entry.state == ledger::State::Sending;
             if !held {
-                return Fence::Lost;
+                return if record.is_written(entry) { Fence::Held } else { Fence::Lost };
             }
             assert!(entry.state.may_become(record.state), "{:?} to {:?}", entry.state, record.state);
             let past = PastAttempt::of(&record);
@@ -210,39 +210,12 @@ fn claim_one(state: &mut State, claim: &Claim, now: Timestamp) -> Step {
         Some((_, Judgement::Done)) => return Step::Answer(ClaimAnswer::Done),
         Some((_, Judgement::Conflict)) => return Step::Answer(ClaimAnswer::Conflict),
         Some((stored, Judgement::Cancelled)) => {
-            let (subscription, endpoint_hash) = (claim.subscription.clone(), claim.endpoint_hash.clone());
-            let given = claim.given.clone();
-            let met = Entry { subscription, endpoint_hash, given, ..ledger::claim::met(stored.clone(), ask) };
+            let met = claim.meets(stored.clone());
             state.ledger.insert(ask.key.clone(), met.clone());
             return Step::Answer(ClaimAnswer::HandOffAgain(Box::new(met)));
         }
     };
-    let was_in_doubt =
-        stored.as_ref().is_some_and(|entry| entry.in_doubt && entry.turn.lineage == ask.turn.lineage);
-    let entry = Entry {
-        key: ask.key.clone(),
-        state: claim.settlement.map_or(ledger::State::Sending, |end| end.state),
-        turn: ask.turn,
-        fingerprint: ask.fingerprint.clone(),
-        lease_token: ask.lease_token.clone(),
-        lease_until: ask.lease_until,
-        source_message: ask.source_message.clone(),
-        place: claim.place,
-        endpoint_hash: claim.endpoint_hash.clone(),
-        subscription: claim.subscription.clone(),
-        status: stored.as_ref().and_then(|entry| entry.status).filter(|_| claim.settlement.is_none()),
-        reason: claim.settlement.and_then(|end| end.reason),
-        not_sent: None,
-        provider_word: None,
-        not_before: None,
-        held_by: None,
-        in_doubt: in_doubt || was_in_doubt,
-        given: claim.given.clone(),
-        dispatched_at: ledger::claim::dispatched_at(stored.as_ref(), ask, now),
-        created_at: stored.map_or(now, |entry| entry.created_at),
-        updated_at: now,
-        expires_at: claim.expires_at(now),
-    };
+    let entry = claim.entry(stored.as_ref(), in_doubt, now);
     note_takeover(state, ask, in_doubt);
     state.ledger.insert(ask.key.clone(), entry);
     Step::Answer(ClaimAnswer::Granted { in_doubt, at: now })

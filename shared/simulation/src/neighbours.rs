@@ -59,4 +59,6 @@ pub struct Neighbours {
     pub posts: Vec<Exchange>,
     /// When each attempt of a delivery was first made.
     pub attempts: BTreeMap<DeliveryKey, BTreeMap<Turn, Timestamp>>,
+    /// When a tenant's last message was posted that was late because no worker had been free: what it sent before then waited behind that one.
+    pub caught_up: BTreeMap<Tenant, Timestamp>,
 }

@@ -160,6 +160,11 @@ impl Record {
         let usual = expires_at(self.now, self.not_before);
         self.kept_until.map_or(usual, |until| until.max(usual))
     }
+
+    /// Whether the entry has this outcome: it was written, the answer was lost, and it is tried again.
+    pub fn is_written(&self, entry: &Entry) -> bool {
+        entry.lease_token == self.lease_token && entry.turn == self.turn && entry.state == self.state
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

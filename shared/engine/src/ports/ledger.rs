@@ -6,7 +6,7 @@ use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryKey, SubscriptionId};
 use redial_core::ledger::Place;
 use redial_core::ledger::hold::Hold;
-use redial_core::ledger::{Ask, Entry, Fence, Given, Record, State, expires_at};
+use redial_core::ledger::{Ask, Entry, Fence, Given, Record, State, claim, expires_at};
 use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 
@@ -31,6 +31,52 @@ impl Claim {
     /// When the entry expires that this claim writes.
     pub fn expires_at(&self, now: Timestamp) -> Timestamp {
         expires_at(now, None).max(self.kept_until.unwrap_or_default())
+    }
+
+    /// The entry that it writes in place of the one that it was judged by, if that counts. The answer of the attempt before stays until the
+    /// next record; an end without an attempt has none.
+    pub fn entry(&self, stored: Option<&Entry>, in_doubt: bool, now: Timestamp) -> Entry {
+        let ask = &self.ask;
+        let own = stored.filter(|stored| stored.turn.lineage == ask.turn.lineage);
+        let (status, reason) = match self.settlement {
+            Some(end) => (None, end.reason),
+            None => (stored.and_then(|it| it.status), stored.and_then(|it| it.reason)),
+        };
+        Entry {
+            key: ask.key.clone(),
+            state: ask.state,
+            turn: ask.turn,
+            fingerprint: ask.fingerprint.clone(),
+            lease_token: ask.lease_token.clone(),
+            lease_until: ask.lease_until,
+            source_message: ask.source_message.clone(),
+            place: self.place,
+            endpoint_hash: self.endpoint_hash.clone().or_else(|| stored?.endpoint_hash.clone()),
+            subscription: stored.map_or(&self.subscription, |stored| &stored.subscription).clone(),
+            status,
+            reason,
+            not_sent: None,
+            provider_word: None,
+            not_before: None,
+            held_by: None,
+            // A doubt of an earlier lineage does not apply to a replay.
+            in_doubt: in_doubt || own.is_some_and(|own| own.in_doubt),
+            given: self.given.clone(),
+            created_at: stored.map_or(now, |stored| stored.created_at),
+            dispatched_at: claim::dispatched_at(stored, ask, now),
+            updated_at: now,
+            expires_at: self.expires_at(now),
+        }
+    }
+
+    /// The cancelled entry of its delivery once its message has met it, with what that says of the delivery.
+    pub fn meets(&self, cancelled: Entry) -> Entry {
+        Entry {
+            endpoint_hash: self.endpoint_hash.clone().or_else(|| cancelled.endpoint_hash.clone()),
+            subscription: self.subscription.clone().or_else(|| cancelled.subscription.clone()),
+            given: self.given.clone(),
+            ..claim::met(cancelled, &self.ask)
+        }
     }
 }
 

@@ -135,19 +135,19 @@ impl Memo {
         }
     }
 
-    /// A first attempt of another tenant's leaves soon after it was sent, unless no worker was free.
+    /// A first attempt of another tenant's leaves soon after it was sent, unless no worker was free for it or for one that it waited behind.
     fn is_soon(&mut self, exchange: &Exchange, tenants: &Tenants) {
         let Exchange { at, key, turn, endpoint, .. } = exchange;
         let Some(sent) = self.promises.get(key).map(|promise| promise.from) else { return };
         let is_first = *turn == Turn::default() && tenants.others_are_well;
-        if !is_first
-            || self.punctual.starved_at >= sent
-            || tenants.shares_place(&key.tenant, &endpoint.origin())
-        {
+        let late = at.since(sent);
+        if !is_first || late <= SOON || tenants.shares_place(&key.tenant, &endpoint.origin()) {
             return;
         }
-        let late = at.since(sent);
-        if late > SOON {
+        let caught_up = self.neighbours.caught_up.entry(key.tenant.clone()).or_default();
+        if self.punctual.starved_at >= sent {
+            *caught_up = *at;
+        } else if *caught_up < sent {
             self.violated(format!("{key} was posted {late:?} after it was sent, beside {}", tenants.foe));
         }
     }
