@@ -24,8 +24,8 @@ use crate::{
 /// senders to wait). ATTEMPTS, FAILURES (5xx, timeouts, no connection) and LIMITED (429) cover the last five minutes, as far as
 /// workers reported them: about a healthy origin they report little. They restart when a breaker opens or closes; a line below the table
 /// has those that it was opened for. PACE is the
-/// limit in attempts a second, if there is one. WAITING is the number of messages that the origin's breaker holds back until it lets
-/// them go, on both lanes. They are counted as by `redial status --summary`: at most 1,024 shards of all origins together, and a mebibyte of
+/// limit in attempts a second, if there is one. WAITING is the number of messages in the line of an origin that is out or recovering, on
+/// both lanes. They are counted as by `redial status --summary`: at most 1,024 shards of all origins together, and a mebibyte of
 /// each; "≥" means that there may be more. LOOKED AT is when a worker last evaluated the origin.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -21,13 +21,16 @@ use crate::{
 /// Copies subscriptions and settings from one stack to another
 ///
 /// Subscriptions are copied with everything that is kept about them: consent, tags, state, health, a webhook's sealed secrets; and so are the
-/// marks of deleted and erased ones, tenants' policies, limits and quotas, API keys, and refs that were erased. Deliveries, waiting messages,
-/// dead letters and the state of breakers stay: they are each stack's own.
+/// marks of deleted and erased ones, tenants' policies, limits, quotas and callbacks, API keys, and refs that were erased. Deliveries, waiting
+/// messages, dead letters and the state of breakers stay: they are each stack's own.
 ///
-/// Of two copies the newer is kept, in both directions: that on which its browser or its sender decided last. Who was deleted comes back only if
-/// they decided so afterwards; who was erased, only if stored again. A revoked API key stays revoked. Policies, limits and quotas have no time:
-/// those of --from are written, and what only --to has stays. So copy from the stack that sends, and do it regularly: what was stored since the
-/// last copy is missing in the other stack.
+/// Of two copies of a subscription the newer is kept: that on which its browser or its sender decided last. A deleted subscription comes back only
+/// if they decided so afterwards, an erased one only if it was stored again. A revoked API key stays revoked. Policies, limits, quotas and
+/// callbacks have no time: those of --from are written, and what only --to has stays. So copy from the stack that sends, and do it regularly: what
+/// was stored since the last copy is missing in the other stack.
+///
+/// Nothing is written to --from: a key that was revoked or a subscription that was erased in --to alone stays in --from as it was. Revoke and erase
+/// in both stacks, or copy back.
 ///
 /// Both stacks need the same keys (`redial replica keys`); else nothing is copied. Every table is read: half a read unit for every 2 KB. Ctrl-C
 /// interrupts it, and the same command continues. Exit status 1 means that rows were refused.

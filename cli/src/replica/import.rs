@@ -29,10 +29,12 @@ const MOST_BYTES: usize = 1024 * 1024;
 
 /// Takes over what `redial replica export` wrote
 ///
-/// Of two copies of a subscription the newer is kept: importing a file twice changes nothing, and an old file undoes nothing. What
-/// was deleted or erased since does not come back (see `redial replica copy`). The stack needs the VAPID keys of the stack that was
-/// exported, else nothing is imported, and its webhook key, else webhooks are refused. A file that was cut off is refused as a
-/// whole. Refused lines are reported by number or id, without their values.
+/// Of two copies of a subscription the newer is kept, and importing a file twice changes nothing. What was deleted or erased since does not
+/// come back for 181 days (see `redial replica copy`). Policies, limits, quotas and callbacks have no time: those of the file are written, so
+/// an old file sets them back.
+///
+/// The stack needs the VAPID keys of the stack that was exported, else nothing is imported, and its webhook key, else webhooks are refused. A
+/// file that was cut off is refused as a whole. Refused lines are reported by number or id, without their values.
 ///
 /// Ctrl-C interrupts it, and the same command continues. Exit status 1 means that lines were refused.
 #[derive(Debug, Args)]
