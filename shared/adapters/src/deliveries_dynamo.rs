@@ -1,30 +1,26 @@
 //! The HTTP API's part of the `deliveries` table: deliveries are queued before a worker claims them, and looked up.
 //!
 //! An entry is inserted, which fails where there is one; those are then read. So a request of new messages costs one call for every 25.
-//! The inserted entry is one that [`crate::ledger_dynamo`] swaps when a worker claims it: state `queued`, turn 0, a claim that expired
-//! long ago, and an empty MessageId.
+//! The inserted entry is one that [`crate::ledger_dynamo`] swaps when a worker claims it.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
-use redial_core::identity::{DeliveryKey, IdSource, Turn};
+use redial_core::identity::DeliveryKey;
 use redial_core::ledger::listing::Listing;
-use redial_core::ledger::{Ask, Cancellation, PastAttempt, State, expires_at};
+use redial_core::ledger::{Cancellation, Entry, PastAttempt};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
     Clock as _, Deliveries, DeliveryRecord, Inserted, Listed, NewDelivery, PortError,
 };
 
-use crate::delivery_item::{ATTEMPTS, asked, entry, entry_key, given, identity};
+use crate::delivery_item::{ATTEMPTS, Fields, entry, entry_key, unclaimed};
 use crate::retries::Patience;
 use crate::system::System;
-use crate::table::attributes::{Item, Read, ms, s};
+use crate::table::attributes::{Item, Read};
 use crate::table::{Statement, Table, on_a_table};
-use crate::{acks_dynamo, aws_error, batches_dynamo, by_state_dynamo, cancel_dynamo};
-
-/// The lease token of an entry that no worker has claimed.
-const UNCLAIMED: &str = "front-door";
+use crate::{acks_dynamo, aws_error, batches_dynamo, by_state_dynamo, cancel_dynamo, expired_entry};
 
 /// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
@@ -60,54 +56,62 @@ impl DynamoDeliveries {
         self.items(std::slice::from_ref(key)).await.pop().expect("every key is answered")
     }
 
-    fn statement(&self, delivery: &NewDelivery, now: Timestamp) -> Statement {
-        let NewDelivery { key, fingerprint, channel, endpoint_hash, subscription, given: said, not_before } =
-            delivery;
-        let ask = Ask {
-            key: key.clone(),
-            turn: Turn::default(),
-            lease_token: UNCLAIMED.to_owned(),
-            lease_until: Timestamp::default(),
-            source_message: String::new(),
-            fingerprint: fingerprint.clone(),
-            id_source: IdSource::Producer,
-            state: State::Queued,
+    /// Writes these over the expired entries that they met.
+    async fn replace(
+        &self,
+        met: &[(&NewDelivery, Entry)],
+        now: Timestamp,
+    ) -> Vec<Result<Inserted, PortError>> {
+        let statement = |at: usize| {
+            let (delivery, expired) = &met[at];
+            expired_entry::replace(&self.table, fields(delivery, now), expired)
         };
-        let mut fields = asked(&ask, expires_at(now, *not_before), now);
-        fields.extend(identity(key, now));
-        fields.extend(channel.map(|channel| ("channel", s(channel.label()))));
-        fields.extend(endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
-        fields.extend(subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
-        fields.extend(given(said));
-        fields.extend(not_before.map(|at| ("not_before", ms(at))));
-        Statement::insert(self.table.name(), fields)
+        let written = self.table.execute(met.len(), &statement, Patience::brief()).await;
+        let answer = |written| match written {
+            Ok(true) => Ok(Inserted::New),
+            // Another request was first, or DynamoDB has deleted it: the caller can repeat this one.
+            Ok(false) => Err(aws_error::of_code("BatchExecuteStatement", "Contention")),
+            Err(error) => Err(error),
+        };
+        written.into_iter().map(answer).collect()
     }
+}
+
+fn fields(delivery: &NewDelivery, now: Timestamp) -> Fields {
+    unclaimed(&delivery.entry(now), delivery.channel)
 }
 
 impl Deliveries for DynamoDeliveries {
     async fn insert(&self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<Result<Inserted, PortError>> {
-        let statement = |at: usize| self.statement(&deliveries[at], now);
+        let statement = |at: usize| Statement::insert(self.table.name(), fields(&deliveries[at], now));
         let written = self.table.execute(deliveries.len(), &statement, Patience::brief()).await;
         let known = deliveries.iter().zip(&written).filter(|(_, written)| **written == Ok(false));
         let known = known.map(|(delivery, _)| entry_key(&delivery.key)).collect();
         let mut found = batches_dynamo::resolved(&self.table, known, Patience::brief()).await.into_iter();
-        let answer = |written| match written {
-            Ok(true) => Ok(Inserted::New),
-            Err(error) => Err(error),
-            Ok(false) => {
-                let stored = found.next().expect("every known one is read")?.as_ref().and_then(entry);
-                // It expired in between, or another release wrote it.
-                let stored = stored.ok_or_else(|| aws_error::of_code("BatchGetItem", "Unreadable"))?;
-                // It counts as absent, and the claim overwrites it.
-                if stored.is_forgotten(now) {
-                    return Ok(Inserted::New);
+        let mut expired = Vec::new();
+        let mut answers = Vec::with_capacity(deliveries.len());
+        for (delivery, written) in deliveries.iter().zip(written) {
+            answers.push(match written {
+                Ok(true) => Some(Ok(Inserted::New)),
+                Err(error) => Some(Err(error)),
+                Ok(false) => {
+                    match found.next().expect("every known one is read").map(|it| it.as_ref().and_then(entry))
+                    {
+                        Ok(Some(stored)) if stored.is_forgotten(now) => {
+                            expired.push((delivery, stored));
+                            None
+                        }
+                        Ok(Some(stored)) => Some(Ok(duplicate(stored))),
+                        // It was deleted in between, or another release wrote it.
+                        Ok(None) => Some(Err(aws_error::of_code("BatchGetItem", "Unreadable"))),
+                        Err(error) => Some(Err(error)),
+                    }
                 }
-                let awaits_its_message = stored.awaits_its_message();
-                let (state, fingerprint) = (stored.state, stored.fingerprint);
-                Ok(Inserted::Duplicate { state, fingerprint, awaits_its_message })
-            }
-        };
-        written.into_iter().map(answer).collect()
+            });
+        }
+        let mut replaced = self.replace(&expired, now).await.into_iter();
+        let answer = |answer: Option<_>| answer.unwrap_or_else(|| replaced.next().expect("each is answered"));
+        answers.into_iter().map(answer).collect()
     }
 
     async fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> Result<Cancellation, PortError> {
@@ -132,6 +136,11 @@ impl Deliveries for DynamoDeliveries {
         let found = self.item(key).await?.as_ref().and_then(known);
         Ok(found.filter(|known| !known.entry.is_forgotten(now)))
     }
+}
+
+fn duplicate(stored: Entry) -> Inserted {
+    let awaits_its_message = stored.awaits_its_message();
+    Inserted::Duplicate { state: stored.state, fingerprint: stored.fingerprint, awaits_its_message }
 }
 
 fn known(item: &Item) -> Option<DeliveryRecord> {

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use redial_core::ack::AckEvent;
-use redial_core::identity::{Attempt, SubscriptionId};
-use redial_core::ledger::{Judgement, judge};
-use serde_json::json;
+use redial_core::identity::{Attempt, SubscriptionId, Turn};
+use redial_core::ledger::{Ask, Judgement, State, judge};
 
 use super::*;
 use crate::fixtures;
 use crate::ledger_dynamo::tests::{at, claim, fingerprint};
-use crate::stub_dynamo::StubDynamo;
-use crate::table::attributes;
+use crate::table::attributes::{self, ms, s};
 
 fn delivery() -> NewDelivery {
     NewDelivery {
@@ -27,11 +25,7 @@ fn delivery() -> NewDelivery {
 
 /// The item that an insertion writes.
 fn written(delivery: &NewDelivery) -> Item {
-    let client = StubDynamo::new(|_, _| Ok(json!({}))).client();
-    let table = DynamoDeliveries::new(client, "deliveries".to_owned());
-    let Statement { text, values } = table.statement(delivery, at());
-    let names = text.split('\'').skip(1).step_by(2).map(str::to_owned);
-    names.zip(values).collect()
+    fields(delivery, at()).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 #[test]

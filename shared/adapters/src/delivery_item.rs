@@ -1,6 +1,7 @@
 //! The form of a delivery's item in the `deliveries` table.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, Tenant, Turn};
 use redial_core::ledger::HeldBy;
@@ -120,6 +121,44 @@ pub(crate) fn asked(ask: &Ask, expires_at: Timestamp, now: Timestamp) -> Fields 
         ("updated_at", ms(now)),
         ("expires_at", expiry(expires_at)),
     ]
+}
+
+/// The attributes of an entry that is new, and that no worker has claimed.
+pub(crate) fn unclaimed(entry: &Entry, channel: Option<Channel>) -> Fields {
+    let mut fields = vec![
+        ("state", s(entry.state.label())),
+        ("lineage", n(entry.turn.lineage.0)),
+        ("attempt", n(entry.turn.attempt.0)),
+        ("fingerprint", s(entry.fingerprint.as_str())),
+        ("lease_token", s(&entry.lease_token)),
+        ("lease_until", ms(entry.lease_until)),
+        ("source_message", s(&entry.source_message)),
+        ("updated_at", ms(entry.updated_at)),
+        ("expires_at", expiry(entry.expires_at)),
+    ];
+    fields.extend(identity(&entry.key, entry.created_at));
+    fields.extend(channel.map(|channel| ("channel", s(channel.label()))));
+    fields.extend(entry.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
+    fields.extend(entry.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
+    fields.extend(given(&entry.given));
+    fields.extend(entry.not_before.map(|at| ("not_before", ms(at))));
+    fields.extend(entry.held_by.zip(entry.not_before).map(|(by, until)| ("held_by", held(by, until))));
+    fields.extend(found(&entry.key, entry.state, entry.updated_at).into_iter().flatten());
+    fields
+}
+
+/// The conditions that an entry is in this turn and state.
+pub(crate) fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
+    vec![
+        ("pk", s(key.to_string())),
+        ("lineage", n(turn.lineage.0)),
+        ("attempt", n(turn.attempt.0)),
+        ("state", s(state.label())),
+    ]
+}
+
+pub(crate) fn is_set(sets: &Fields, name: &str) -> bool {
+    sets.iter().any(|(set, _)| *set == name)
 }
 
 /// The attributes of what a message says of itself.

@@ -2,18 +2,19 @@
 //!
 //! All notes of a batch go together. Of a delivery that was never attempted an entry is inserted, and where there is one, it is updated in
 //! each state that it may be in; of one that waits for a retry the entry is updated. A statement whose condition fails is followed by the
-//! next one. If none holds, a worker has gone on with the delivery, or it has ended: there is nothing to note, and the entry is read.
+//! next one. If none holds, a worker has gone on with the delivery, or it has ended: there is nothing to note, and the entry is read. One that has
+//! expired is replaced.
 
 use redial_core::ledger::hold::Hold;
-use redial_core::ledger::{Ask, Entry, State};
+use redial_core::ledger::{Entry, State};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
-use crate::batches_dynamo;
-use crate::delivery_item::{asked, found, given, held, identity};
+use crate::delivery_item::{Fields, entry, entry_key, found, held, unclaimed};
 use crate::retries::Patience;
 use crate::table::attributes::{expiry, ms, n, s};
 use crate::table::{Statement, Table};
+use crate::{batches_dynamo, expired_entry};
 
 pub(crate) async fn note(
     table: &Table,
@@ -41,11 +42,26 @@ pub(crate) async fn note(
         open = left;
     }
     unnoted.append(&mut open);
-    if !unnoted.is_empty() {
-        let stored = batches_dynamo::entries(table, unnoted.iter().map(|at| &holds[*at].key), now).await;
-        for (at, stored) in unnoted.into_iter().zip(stored) {
-            answers[at] = stored;
+    let (mut expired, mut met) = (Vec::new(), Vec::new());
+    let keys = unnoted.iter().map(|at| entry_key(&holds[*at].key)).collect();
+    let stored = batches_dynamo::resolved(table, keys, Patience::brief()).await;
+    for (at, stored) in unnoted.into_iter().zip(stored) {
+        answers[at] = stored.map(|item| item.as_ref().and_then(entry));
+        let expired_one =
+            answers[at].as_mut().ok().and_then(|stored| stored.take_if(|it| it.is_forgotten(now)));
+        if let Some(stored) = expired_one.filter(|_| holds[at].makes_an_entry()) {
+            expired.push(at);
+            met.push(stored);
         }
+    }
+    let replace = |place: usize| {
+        let hold = &holds[expired[place]];
+        expired_entry::replace(table, fields(hold, now), &met[place])
+    };
+    let replaced = table.execute(expired.len(), &replace, Patience::brief()).await;
+    for (at, replaced) in expired.iter().zip(replaced) {
+        // Where it is not as it was read, a copy of the message has gone on with it.
+        answers[*at] = replaced.map(|_| None);
     }
     answers
 }
@@ -65,26 +81,11 @@ fn statement(table: &Table, hold: &Hold, step: usize, now: Timestamp) -> Stateme
 }
 
 fn insert(table: &Table, hold: &Hold, now: Timestamp) -> Statement {
-    let entry = hold.entry(now);
-    let ask = Ask {
-        key: entry.key.clone(),
-        turn: entry.turn,
-        lease_token: entry.lease_token.clone(),
-        lease_until: entry.lease_until,
-        source_message: entry.source_message.clone(),
-        fingerprint: entry.fingerprint.clone(),
-        id_source: hold.id_source,
-        state: entry.state,
-    };
-    let mut fields = asked(&ask, entry.expires_at, now);
-    fields.extend(identity(&entry.key, now));
-    fields.push(("channel", s(hold.channel.label())));
-    fields.extend(entry.endpoint_hash.as_ref().map(|hash| ("endpoint_hash", s(hash.as_str()))));
-    fields.extend(entry.subscription.as_ref().map(|id| ("subscription", s(id.as_str()))));
-    fields.extend(given(&entry.given));
-    fields.extend([("not_before", ms(hold.until)), ("held_by", held(hold.by, hold.until))]);
-    fields.extend(found(&entry.key, entry.state, now).into_iter().flatten());
-    Statement::insert(table.name(), fields)
+    Statement::insert(table.name(), fields(hold, now))
+}
+
+fn fields(hold: &Hold, now: Timestamp) -> Fields {
+    unclaimed(&hold.entry(now), Some(hold.channel))
 }
 
 fn update(table: &Table, hold: &Hold, state: State, now: Timestamp) -> Statement {

@@ -102,27 +102,11 @@ async fn what_holds_a_message_back_is_read_until_something_else_does() {
         let until = at().plus(Duration::from_secs(7_200));
         let mut item: Item = Default::default();
         let held_entry = Hold { by: HeldBy::Origin, ..hold(0) }.entry(at());
-        for (name, value) in asked_fields(&held_entry) {
+        for (name, value) in unclaimed(&held_entry, None) {
             item.insert(name.to_owned(), value);
         }
         item.insert("held_by".to_owned(), held(HeldBy::Origin, until));
         item.insert("not_before".to_owned(), ms(at().plus(Duration::from_secs(not_before))));
         assert_eq!(entry(&item).expect("an entry").held_by, expected);
     }
-}
-
-fn asked_fields(entry: &Entry) -> crate::delivery_item::Fields {
-    let ask = Ask {
-        key: entry.key.clone(),
-        turn: entry.turn,
-        lease_token: entry.lease_token.clone(),
-        lease_until: entry.lease_until,
-        source_message: entry.source_message.clone(),
-        fingerprint: entry.fingerprint.clone(),
-        id_source: IdSource::Producer,
-        state: entry.state,
-    };
-    let mut fields = asked(&ask, entry.expires_at, at());
-    fields.extend(identity(&entry.key, at()));
-    fields
 }

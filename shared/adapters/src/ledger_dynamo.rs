@@ -11,7 +11,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use redial_core::ack::AckEvent;
 use redial_core::identity::{Attempt, DeliveryKey, Turn};
 use redial_core::ledger::batch::{self, Batch, Together};
 use redial_core::ledger::hold::Hold;
@@ -20,21 +19,17 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{Claim, ClaimAnswer, Clock as _, Ledger, LedgerReader, PortError};
 
 use crate::delivery_item::{
-    ATTEMPTS, DISPATCHED, FOUND, Fields, GIVEN, asked, entry, entry_key, found, given, identity, not_given,
+    DISPATCHED, FOUND, Fields, as_it_was, asked, entry, entry_key, found, given, identity, is_set, not_given,
     past_attempt, recorded,
 };
 use crate::retries::Patience;
 use crate::system::System;
-use crate::table::attributes::{expiry, ms, n, or_null, s};
+use crate::table::attributes::{ms, n, or_null, s};
 use crate::table::{Statement, Table, on_a_table};
-use crate::{acks_dynamo, aws_error, batches_dynamo, holds_dynamo};
+use crate::{aws_error, batches_dynamo, expired_entry, holds_dynamo};
 
 /// How often a claim is judged again while other workers keep changing its item; after that the message returns to its queue.
 const ROUNDS: usize = 4;
-
-/// The attributes that an entry has only after a record, besides its history.
-const OF_A_RECORD: [&str; 8] =
-    ["reason", "status", "not_sent", "provider_word", "headers", "not_before", "held_by", "in_doubt"];
 
 /// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
@@ -77,21 +72,6 @@ impl DynamoLedger {
 
     fn insert(&self, claim: &Claim, now: Timestamp) -> Statement {
         Statement::insert(self.table.name(), fresh(claim, now))
-    }
-
-    /// Replaces every attribute of an expired entry.
-    fn overwrite(&self, claim: &Claim, stored: &Entry, now: Timestamp) -> Statement {
-        let mut sets = fresh(claim, now);
-        sets.retain(|(name, _)| *name != "pk");
-        let acks = AckEvent::ALL.map(acks_dynamo::attribute);
-        let later =
-            acks.into_iter().chain(OF_A_RECORD).chain(["endpoint_hash", "subscription", "place", DISPATCHED]);
-        let mut removes: Vec<&str> = ATTEMPTS.into_iter().chain(later).chain(FOUND).chain(GIVEN).collect();
-        removes.retain(|name| !is_set(&sets, name));
-        let mut conditions = as_it_was(&stored.key, stored.turn, stored.state);
-        conditions.push(("lease_token", s(&stored.lease_token)));
-        conditions.push(("expires_at", expiry(stored.expires_at)));
-        Statement::update(self.table.name(), sets, &removes, conditions)
     }
 
     /// Without a `stored` entry, the usual predecessor is expected without having been read.
@@ -161,7 +141,10 @@ impl DynamoLedger {
             return Ok(Next::Try(self.insert(claim, now), granted(false, now)));
         };
         if stored.is_forgotten(now) {
-            return Ok(Next::Try(self.overwrite(claim, &stored, now), granted(false, now)));
+            return Ok(Next::Try(
+                expired_entry::replace(&self.table, fresh(claim, now), &stored),
+                granted(false, now),
+            ));
         }
         let batch = batches.get(&stored.lease_token).cloned().transpose()?.unwrap_or_default();
         let success = batch.success_of(&stored).map(|success| success.record(&stored));
@@ -330,20 +313,6 @@ impl LedgerReader for DynamoLedger {
 
 fn granted(in_doubt: bool, now: Timestamp) -> ClaimAnswer {
     ClaimAnswer::Granted { in_doubt, at: now }
-}
-
-/// The conditions that an entry is in this turn and state.
-fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
-    vec![
-        ("pk", s(key.to_string())),
-        ("lineage", n(turn.lineage.0)),
-        ("attempt", n(turn.attempt.0)),
-        ("state", s(state.label())),
-    ]
-}
-
-fn is_set(sets: &Fields, name: &str) -> bool {
-    sets.iter().any(|(set, _)| *set == name)
 }
 
 /// The attributes that a claim writes in place of what is there, if that counts and was read.

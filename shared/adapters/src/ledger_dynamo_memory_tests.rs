@@ -10,12 +10,13 @@ use redial_core::identity::{IdSource, Lineage, SubscriptionId};
 use redial_core::ledger::{Ask, Given, HeldBy, listing};
 use redial_core::reason::Reason;
 use redial_core::verdict::Verdict;
-use redial_engine::ports::Settlement;
+use redial_engine::ports::{Deliveries, NewDelivery, Settlement};
 use redial_memory::Memory;
 
 use super::tests::{at, fingerprint};
 use super::*;
-use crate::delivery_item::{FOUND, attribute};
+use crate::deliveries_dynamo::DynamoDeliveries;
+use crate::delivery_item::{ATTEMPTS, attribute};
 use crate::fake_table::FakeTable;
 use crate::fixtures::{self, delivery};
 use crate::table::attributes::Read as _;
@@ -44,7 +45,10 @@ enum Step {
         outcomes: Vec<Outcome>,
         is_carried: bool,
     },
-    Hold(Vec<(Received, HeldBy)>),
+    Hold(Vec<Received>, HeldBy),
+    /// By the HTTP API.
+    Insert(Vec<Received>),
+    Cancel(usize),
     Pass(Duration),
 }
 
@@ -102,7 +106,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => wave().prop_map(Step::Claim),
         4 => record.prop_map(|(claim, outcomes, is_carried)| Step::Record { claim, outcomes, is_carried }),
-        1 => (wave(), by).prop_map(|(wave, by)| Step::Hold(wave.into_iter().map(|it| (it, by)).collect())),
+        1 => (wave(), by).prop_map(|(wave, by)| Step::Hold(wave, by)),
+        1 => wave().prop_map(Step::Insert),
+        1 => (0..DELIVERIES.len()).prop_map(Step::Cancel),
         2 => (1u64..40).prop_map(|secs| Step::Pass(Duration::from_secs(secs))),
         1 => Just(Step::Pass(Duration::from_secs(40 * 86_400))),
     ]
@@ -111,6 +117,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// Both ledgers, and what was claimed so far.
 struct Both {
     memory: Memory,
+    table: FakeTable,
     dynamo: DynamoLedger,
     claims: Vec<Vec<Claim>>,
     now: Timestamp,
@@ -120,7 +127,11 @@ impl Both {
     fn new() -> Self {
         let table = FakeTable::default();
         let dynamo = DynamoLedger::new(table.client(), "deliveries".to_owned()).recording(true);
-        Self { memory: Memory::at(at()), dynamo, claims: Vec::new(), now: at() }
+        Self { memory: Memory::at(at()), table, dynamo, claims: Vec::new(), now: at() }
+    }
+
+    fn deliveries(&self) -> DynamoDeliveries {
+        DynamoDeliveries::new(self.table.client(), "deliveries".to_owned())
     }
 
     fn stored(&self, key: &DeliveryKey) -> Option<Entry> {
@@ -197,12 +208,20 @@ impl Both {
                 };
                 prop_assert_eq!(&fences[0], &fences[1]);
             }
-            Step::Hold(wave) => {
-                let wave =
-                    wave.iter().filter(|(it, _)| self.stored(&delivery(DELIVERIES[it.delivery])).is_some());
-                let holds: Vec<Hold> = wave.map(|(it, by)| hold(self.claim_of(it, 1), *by, now)).collect();
+            Step::Hold(wave, by) => {
+                let holds: Vec<Hold> = wave.iter().map(|it| hold(self.claim_of(it, 1), by, now)).collect();
                 let noted = self.dynamo.hold(holds.clone(), now).await;
                 prop_assert_eq!(noted, self.memory.hold(holds, now).await);
+            }
+            Step::Insert(wave) => {
+                let new: Vec<NewDelivery> = wave.iter().map(|it| new(self.claim_of(it, 1))).collect();
+                let inserted = self.deliveries().insert(new.clone(), now).await;
+                prop_assert_eq!(inserted, Deliveries::insert(&self.memory, new, now).await);
+            }
+            Step::Cancel(at) => {
+                let (deliveries, key) = (self.deliveries(), delivery(DELIVERIES[at]));
+                let cancelled = deliveries.cancel(&key, now).await;
+                prop_assert_eq!(cancelled, Deliveries::cancel(&self.memory, &key, now).await);
             }
             Step::Pass(time) => {
                 self.now = now.plus(time);
@@ -271,6 +290,19 @@ fn record(claim: &Claim, outcome: Outcome, now: Timestamp) -> Option<Record> {
         Outcome::Failed => Record { state: State::Failed, ..failed },
         Outcome::NotRecorded => return None,
     })
+}
+
+fn new(claim: Claim) -> NewDelivery {
+    let Claim { ask: Ask { key, fingerprint, .. }, channel, endpoint_hash, subscription, given, .. } = claim;
+    NewDelivery {
+        key,
+        fingerprint,
+        channel: Some(channel),
+        endpoint_hash,
+        subscription,
+        given,
+        not_before: None,
+    }
 }
 
 fn hold(claim: Claim, by: HeldBy, now: Timestamp) -> Hold {

@@ -11,7 +11,7 @@ use redial_core::time::Ttl;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::delivery_item::bytes_after_failures;
+use crate::delivery_item::{GIVEN, bytes_after_failures};
 use crate::fake_table::FakeTable;
 use crate::fixtures::{self, delivery, hash_keys};
 use crate::stub_dynamo::{Answer, StubDynamo, error, now};

@@ -40,6 +40,7 @@ pub mod deliveries_dynamo;
 pub mod delivery_item;
 pub mod erasure_requests_dynamo;
 pub mod event_bus;
+mod expired_entry;
 mod holds_dynamo;
 pub mod ledger_dynamo;
 pub mod outbox_sqs;

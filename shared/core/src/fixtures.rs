@@ -90,29 +90,12 @@ pub(crate) fn texts(errors: &[ShapeError]) -> Vec<String> {
 
 /// The entry that a first claim writes, of which nothing is recorded.
 pub(crate) fn entry(now: Timestamp) -> Entry {
+    let fingerprint = hash_keys().fingerprint(b"content");
     Entry {
-        key: delivery("d1"),
-        state: State::Sending,
-        turn: Turn::default(),
-        fingerprint: hash_keys().fingerprint(b"content"),
         lease_token: "other".to_owned(),
         lease_until: now,
         source_message: "m1".to_owned(),
-        place: None,
-        endpoint_hash: None,
-        subscription: None,
-        status: None,
-        reason: None,
-        not_sent: None,
-        provider_word: None,
-        not_before: None,
-        held_by: None,
-        in_doubt: false,
-        given: Given::default(),
-        created_at: now,
-        dispatched_at: None,
-        updated_at: now,
-        expires_at: expires_at(now, None),
+        ..Entry::unclaimed(delivery("d1"), State::Sending, Turn::default(), fingerprint, now)
     }
 }
 

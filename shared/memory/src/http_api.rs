@@ -7,7 +7,7 @@ use redial_core::ack::AckEvent;
 use redial_core::identity::DeliveryKey;
 use redial_core::ledger::cancel::{self, Decision};
 use redial_core::ledger::listing::Listing;
-use redial_core::ledger::{self, Cancellation, expires_at};
+use redial_core::ledger::{self, Cancellation};
 use redial_core::page::Position;
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
@@ -113,30 +113,8 @@ fn insert(state: &mut State, delivery: NewDelivery, now: Timestamp) -> Inserted 
             awaits_its_message,
         };
     }
-    let entry = ledger::Entry {
-        key: delivery.key.clone(),
-        state: ledger::State::Queued,
-        turn: Default::default(),
-        fingerprint: delivery.fingerprint,
-        lease_token: "http-api".to_owned(),
-        lease_until: Timestamp::default(),
-        source_message: String::new(),
-        place: None,
-        endpoint_hash: delivery.endpoint_hash,
-        subscription: delivery.subscription,
-        status: None,
-        reason: None,
-        not_sent: None,
-        provider_word: None,
-        not_before: delivery.not_before,
-        held_by: None,
-        in_doubt: false,
-        given: delivery.given,
-        created_at: now,
-        dispatched_at: None,
-        updated_at: now,
-        expires_at: expires_at(now, delivery.not_before),
-    };
+    state.delete(&Row::Entry(delivery.key.clone()));
+    let entry = delivery.entry(now);
     state.ledger.insert(delivery.key, entry);
     Inserted::New
 }

@@ -48,14 +48,15 @@ impl Ledger for Memory {
         assert_distinct(holds.iter().map(|hold| &hold.key));
         let key = |hold: &Hold| Some(hold.key.to_string());
         self.effect_on_each_at("hold", holds, key, |state, hold| {
-            let stored = state.ledger.own(&hold.key).filter(|stored| !stored.is_forgotten(now)).cloned();
-            let noted = match stored {
-                Some(stored) => hold.noted(stored, now),
-                None => hold.makes_an_entry().then(|| {
+            let stored = state.ledger.own(&hold.key).cloned();
+            let is_forgotten = stored.as_ref().is_none_or(|stored| stored.is_forgotten(now));
+            // What has expired and waits may be noted on: it waits again.
+            let noted = stored.and_then(|stored| hold.noted(stored, now)).or_else(|| {
+                (is_forgotten && hold.makes_an_entry()).then(|| {
                     state.delete(&Row::Entry(hold.key.clone()));
                     hold.entry(now)
-                }),
-            };
+                })
+            });
             match noted {
                 Some(noted) => {
                     state.ledger.insert(hold.key, noted);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redial_core::endpoint::HashKeys;
 use redial_core::identity::{DeliveryKey, Turn};
-use redial_core::ledger::{self, Entry, Given};
+use redial_core::ledger::{self, Entry};
 use redial_core::page::{PageMessage, Sheet, source_of};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PageLease;
@@ -35,29 +35,17 @@ impl StoredPage {
         let recipient = page.recipient(place)?;
         let token = lease.token.split('#').next().unwrap_or_default();
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
+        let key = DeliveryKey { tenant: page.key.run.tenant.clone(), id: recipient.id.clone() };
         Some(Entry {
-            key: DeliveryKey { tenant: page.key.run.tenant.clone(), id: recipient.id.clone() },
-            state,
-            turn: Turn::default(),
-            fingerprint: keys.fingerprint(b"page"),
             lease_token: token.to_owned(),
             lease_until: lease.until,
             source_message: source_of(&recipient),
-            place: None,
-            endpoint_hash: None,
             subscription: Some(recipient.subscription),
             status: (state == ledger::State::Sent).then_some(201),
-            reason: None,
-            not_sent: None,
-            provider_word: None,
-            not_before: None,
-            held_by: None,
-            in_doubt: false,
-            given: Given::default(),
-            created_at: *claimed_at,
             dispatched_at: Some(*claimed_at),
             updated_at: sent_at.get(&place).copied().unwrap_or(*claimed_at),
             expires_at: lease.kept_until,
+            ..Entry::unclaimed(key, state, Turn::default(), keys.fingerprint(b"page"), *claimed_at)
         })
     }
 }

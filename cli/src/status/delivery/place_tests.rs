@@ -38,32 +38,20 @@ fn a_recipient_without_an_entry_is_where_its_page_says() {
 
 pub(crate) fn entry(state: State) -> Entry {
     let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
+    let key = DeliveryKey {
+        tenant: Tenant::parse("acme").expect("valid"),
+        id: DeliveryId::parse("d1").expect("valid"),
+    };
+    let turn = Turn { lineage: Lineage(0), attempt: Attempt(1) };
     Entry {
-        key: DeliveryKey {
-            tenant: Tenant::parse("acme").expect("valid"),
-            id: DeliveryId::parse("d1").expect("valid"),
-        },
-        state,
-        turn: Turn { lineage: Lineage(0), attempt: Attempt(1) },
-        fingerprint: keys.fingerprint(b"content"),
         lease_token: "token".to_owned(),
         lease_until: now().plus(Duration::from_secs(30)),
         source_message: "m1".to_owned(),
-        place: None,
-        endpoint_hash: None,
-        subscription: None,
         status: Some(503),
         reason: Some(Reason::ServerError),
-        not_sent: None,
-        provider_word: None,
-        not_before: None,
-        held_by: None,
-        in_doubt: false,
-        given: Given::default(),
-        created_at: now(),
         dispatched_at: Some(now()),
-        updated_at: now(),
         expires_at: now().plus(Duration::from_secs(86_400)),
+        ..Entry::unclaimed(key, state, turn, keys.fingerprint(b"content"), now())
     }
 }
 
@@ -96,7 +84,7 @@ fn every_state_has_its_words() {
 pub(crate) fn accepted() -> Entry {
     Entry {
         turn: Turn::default(),
-        lease_token: "front-door".to_owned(),
+        lease_token: "unclaimed".to_owned(),
         lease_until: Timestamp::default(),
         source_message: String::new(),
         status: None,

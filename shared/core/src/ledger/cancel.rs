@@ -12,14 +12,11 @@
 //! A message that was sent straight to its queue may be cancelled before any worker has seen it. Its entry is made by the cancellation
 //! ([`unknown`]), with a fingerprint that is no content's.
 
-use super::{DEDUPE_WINDOW, Entry, Given, State, batch, no_content};
+use super::{DEDUPE_WINDOW, Entry, State, batch, no_content};
 use crate::identity::{DeliveryKey, Turn};
 use crate::reason::Reason;
 use crate::time::{Timestamp, Ttl};
 use crate::wait::MAX_WAIT;
-
-/// The lease token of an entry whose message no worker has seen.
-const NO_LEASE: &str = "cancelled";
 
 /// What a request to cancel a delivery comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,28 +86,9 @@ pub fn to_close(stored: &Entry, now: Timestamp) -> bool {
 /// The entry of a delivery that is cancelled before any worker has seen its message.
 pub fn unknown(key: DeliveryKey, now: Timestamp) -> Entry {
     Entry {
-        key,
-        state: State::Cancelled,
-        turn: Turn::default(),
-        fingerprint: no_content(),
-        lease_token: NO_LEASE.to_owned(),
-        lease_until: Timestamp::default(),
-        source_message: String::new(),
-        place: None,
-        endpoint_hash: None,
-        subscription: None,
-        status: None,
         reason: Some(Reason::Cancelled),
-        not_sent: None,
-        provider_word: None,
-        not_before: None,
-        held_by: None,
-        in_doubt: false,
-        given: Given::default(),
-        created_at: now,
-        dispatched_at: None,
-        updated_at: now,
         expires_at: expires_at(now),
+        ..Entry::unclaimed(key, State::Cancelled, Turn::default(), no_content(), now)
     }
 }
 

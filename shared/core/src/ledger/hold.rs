@@ -13,9 +13,6 @@ use crate::endpoint::EndpointHash;
 use crate::identity::{Attempt, DeliveryKey, IdSource, SubscriptionId, Turn};
 use crate::time::Timestamp;
 
-/// The lease token of an entry that no worker has claimed.
-const NO_LEASE: &str = "held";
-
 /// A message that is held back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hold {
@@ -61,29 +58,16 @@ impl Hold {
 
     /// The entry of a delivery that was never attempted.
     pub fn entry(&self, now: Timestamp) -> Entry {
+        let (key, fingerprint) = (self.key.clone(), self.fingerprint.clone());
         Entry {
-            key: self.key.clone(),
-            state: State::Deferred,
-            turn: self.turn,
-            fingerprint: self.fingerprint.clone(),
-            lease_token: NO_LEASE.to_owned(),
-            lease_until: Timestamp::default(),
             source_message: self.source_message.clone(),
-            place: None,
             endpoint_hash: self.endpoint_hash.clone(),
             subscription: self.subscription.clone(),
-            status: None,
-            reason: None,
-            not_sent: None,
-            provider_word: None,
             not_before: Some(self.until),
             held_by: Some(self.by),
-            in_doubt: false,
             given: self.given.clone(),
-            created_at: now,
-            dispatched_at: None,
-            updated_at: now,
             expires_at: self.expires_at(now),
+            ..Entry::unclaimed(key, State::Deferred, self.turn, fingerprint, now)
         }
     }
 

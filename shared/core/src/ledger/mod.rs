@@ -38,6 +38,9 @@ pub const DEDUPE_WINDOW: Duration = Duration::from_secs(15 * 86_400);
 /// The fingerprint of an entry whose message no worker has seen. No HMAC is all zeros.
 const NO_CONTENT: &str = "hmac:none:0000000000000000000000000000000000000000000000000000000000000000";
 
+/// The lease token of an entry that no worker has claimed.
+const NO_LEASE: &str = "unclaimed";
+
 fn no_content() -> EndpointHash {
     EndpointHash::parse(NO_CONTENT).expect("invariant: it has the form of a hash")
 }
@@ -89,6 +92,40 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// One that no worker has claimed, of which no more is known than this.
+    pub fn unclaimed(
+        key: DeliveryKey,
+        state: State,
+        turn: Turn,
+        fingerprint: EndpointHash,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            key,
+            state,
+            turn,
+            fingerprint,
+            lease_token: NO_LEASE.to_owned(),
+            lease_until: Timestamp::default(),
+            source_message: String::new(),
+            place: None,
+            endpoint_hash: None,
+            subscription: None,
+            status: None,
+            reason: None,
+            not_sent: None,
+            provider_word: None,
+            not_before: None,
+            held_by: None,
+            in_doubt: false,
+            given: Given::default(),
+            created_at: now,
+            dispatched_at: None,
+            updated_at: now,
+            expires_at: expires_at(now, None),
+        }
+    }
+
     /// Whether it counts as absent: DynamoDB deletes what has expired late, or never.
     pub fn is_forgotten(&self, now: Timestamp) -> bool {
         self.expires_at <= now

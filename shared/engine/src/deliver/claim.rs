@@ -37,6 +37,7 @@ impl<P: Ports> Worker<P> {
         if wanted.is_empty() {
             return claimed;
         }
+        let mut unanswered = Vec::new();
         let claims = wanted.iter().map(|(job, end)| claim_of(job, *end, settings, invocation)).collect();
         for ((job, end), answer) in wanted.into_iter().zip(ledger.claim(claims, now).await) {
             match answer {
@@ -60,13 +61,22 @@ impl<P: Ports> Worker<P> {
                 Ok(ClaimAnswer::Conflict) => claimed.conflicts.push(job),
                 Err(error) => {
                     telemetry.infrastructure(&error);
-                    // The claim may have been written, its answer lost: what is sent again says that nothing was attempted.
                     let setback = match end {
                         Some(_) => Setback::Infrastructure,
-                        None => gives_back(&job, invocation, now),
+                        None => {
+                            unanswered.push(record::given_back(&job, &invocation.lease_token, now));
+                            gives_back(&job, invocation, now)
+                        }
                     };
                     acknowledgements.comes_back(job.place, setback);
                 }
+            }
+        }
+        if !unanswered.is_empty() {
+            // These claims may have been written: left so, they would be leased, and then seem to be attempts in doubt. If this fails, too, what
+            // is sent again says that nothing was attempted.
+            for error in ledger.record_carried(unanswered).await.into_iter().filter_map(Result::err) {
+                telemetry.infrastructure(&error);
             }
         }
         claimed

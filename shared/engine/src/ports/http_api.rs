@@ -8,7 +8,8 @@ use redial_core::access::{ApiKeyId, IamArn, StoredKey};
 use redial_core::ack::AckEvent;
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
-use redial_core::identity::{DeliveryKey, SubscriptionId, VapidKeyId};
+use redial_core::identity::{DeliveryKey, SubscriptionId, Turn, VapidKeyId};
+use redial_core::ledger;
 use redial_core::ledger::listing::{Listing, Position};
 use redial_core::ledger::{Cancellation, Entry, Given, PastAttempt, State};
 use redial_core::time::Timestamp;
@@ -53,6 +54,21 @@ pub struct NewDelivery {
     pub given: Given,
     /// Not to be sent before this.
     pub not_before: Option<Timestamp>,
+}
+
+impl NewDelivery {
+    /// The entry that is inserted: any worker can claim it.
+    pub fn entry(&self, now: Timestamp) -> Entry {
+        let (key, fingerprint) = (self.key.clone(), self.fingerprint.clone());
+        Entry {
+            endpoint_hash: self.endpoint_hash.clone(),
+            subscription: self.subscription.clone(),
+            not_before: self.not_before,
+            given: self.given.clone(),
+            expires_at: ledger::expires_at(now, self.not_before),
+            ..Entry::unclaimed(key, State::Queued, Turn::default(), fingerprint, now)
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

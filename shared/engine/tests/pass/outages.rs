@@ -191,6 +191,17 @@ fn a_claim_that_was_not_used_is_given_back_without_doubt() {
 }
 
 #[test]
+fn a_claim_whose_answer_was_lost_is_given_back_at_once() {
+    for kind in [PortErrorKind::Lost, PortErrorKind::Broken] {
+        let mut harness = Harness::prepared(Whom::Browser, vec![], r#","retry":{"retry_in_doubt":false}"#);
+        harness.memory.fail("claim", 1, kind);
+        harness.run();
+        assert_sent_without_doubt(&harness, 1);
+        assert_eq!(harness.effects("claim"), 2, "{kind:?}: no lease is waited for");
+    }
+}
+
+#[test]
 fn a_message_that_cannot_be_sent_again_stays_in_its_queue() {
     let mut harness = at_the_fifteenth_receive(vec![], "", "claim", PortErrorKind::Broken);
     harness.memory.fail("send", 1, PortErrorKind::Broken);

@@ -227,30 +227,10 @@ mod tests {
 
     fn entry(delivery: &Delivery, state: State, attempt: u32) -> Entry {
         let keys = HashKeys::parse("k1:0123456789abcdef").expect("valid");
-        Entry {
-            key: delivery.key(),
-            state,
-            turn: Turn { lineage: Lineage(0), attempt: Attempt(attempt) },
-            fingerprint: keys.fingerprint(b"content"),
-            lease_token: String::new(),
-            lease_until: Timestamp::default(),
-            source_message: String::new(),
-            place: None,
-            endpoint_hash: None,
-            subscription: None,
-            status: None,
-            reason: None,
-            not_sent: None,
-            provider_word: None,
-            not_before: None,
-            held_by: None,
-            in_doubt: false,
-            given: Given::default(),
-            created_at: Timestamp::default(),
-            dispatched_at: Some(Timestamp::default()),
-            updated_at: Timestamp::default(),
-            expires_at: Timestamp::default(),
-        }
+        let turn = Turn { lineage: Lineage(0), attempt: Attempt(attempt) };
+        let now = Timestamp::default();
+        let entry = Entry::unclaimed(delivery.key(), state, turn, keys.fingerprint(b"content"), now);
+        Entry { dispatched_at: Some(now), ..entry }
     }
 
     fn post(delivery: &Delivery, at_ms: u64, status: u16) -> Post {
