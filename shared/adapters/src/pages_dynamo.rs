@@ -3,7 +3,7 @@
 //! | pk | sk | what | expires |
 //! |---|---|---|---|
 //! | `run#<tenant>#<run>#<part>` | `members#<first>` | the members of the page that so many of its part come before, as one text, when the run was opened, and what its message says of itself | with the run |
-//! | the same | `sheet#<first>` | what became of their places: who holds it until when, at which step it is, and when it was written | with the run |
+//! | the same | `sheet#<first>` | what became of their places: who holds it until when, at which step it is, when it was written, and when the last that were sent were | with the run |
 //!
 //! A part has a partition of its own: a page is some ten writes, and a partition takes a thousand a second. The numbers have ten digits,
 //! so that their order is that of the texts: the page of a position is the last one that begins at it or before it.
@@ -19,7 +19,7 @@ use redial_engine::ports::{Clock as _, OnPage, PageClaim, PageLease, PortError};
 use crate::delivery_item;
 use crate::retries::Patience;
 use crate::system::System;
-use crate::table::attributes::{Item, Read, expiry, key, ms, n, s};
+use crate::table::attributes::{Item, Read, expiry, key, ms, n, or_null, s};
 use crate::table::{Table, Update};
 
 /// Records the members of a page, unless they are; answers those that are.
@@ -89,10 +89,11 @@ pub(crate) async fn write(
         (":sent", places(sheet.sent)),
         (":apart", places(sheet.apart)),
         (":settled", places(sheet.settled)),
+        (":sent_at", or_null(sheet.sent_at.map(ms))),
         (":now", ms(System.now())),
     ];
     let expression = "SET held_until = :until, step = :step, started = :started, sent = :sent, apart = :apart, \
-         settled = :settled, written_at = :now";
+         settled = :settled, sent_at = :sent_at, written_at = :now";
     let update = table
         .update(sheet_key(page), expression, values)
         .condition_expression("held_by = :token AND (attribute_not_exists(step) OR step < :step)")
@@ -250,6 +251,7 @@ fn sheet(item: &Item) -> Option<Sheet> {
         sent: places("sent")?,
         apart: places("apart")?,
         settled: places("settled")?,
+        sent_at: item.time("sent_at"),
     })
 }
 
@@ -367,6 +369,7 @@ mod tests {
             sent: places(0, 49),
             apart: places(49, 50),
             settled: places(0, 50),
+            sent_at: Some(opened_at()),
         };
         let mut stored = item([
             ("step", n(7)),
@@ -374,6 +377,7 @@ mod tests {
             ("sent", s(written.sent.to_text())),
             ("apart", s(written.apart.to_text())),
             ("settled", s(written.settled.to_text())),
+            ("sent_at", ms(opened_at())),
         ]);
         assert_eq!(sheet(&stored), Some(written));
         stored.insert("sent".to_owned(), s("all"));

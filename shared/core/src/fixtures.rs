@@ -10,7 +10,7 @@ use crate::endpoint::{Endpoint, HashKeys};
 use crate::identity::{
     Attempt, DeliveryId, DeliveryKey, Lineage, SubscriptionId, SubscriptionKey, Tenant, Turn,
 };
-use crate::ledger::{Entry, Given, Record, State, expires_at};
+use crate::ledger::{Entry, Record, State};
 use crate::message::{Inbound, Message, QueueKind, Travel, parse};
 use crate::outcome::Response;
 use crate::policy::{Policy, catalogue};

@@ -18,6 +18,7 @@ use crate::ledger::State;
 use crate::queue::{Outgoing, Queue};
 use crate::route::DelaySeconds;
 use crate::shape::{Object, boolean, integer, text};
+use crate::time::Timestamp;
 
 /// The most recipients of a page.
 pub const MOST: usize = PAGE as usize;
@@ -224,6 +225,8 @@ pub struct Sheet {
     pub apart: Places,
     /// Of `sent` and `apart`, those of which nothing is left to announce or to hand off.
     pub settled: Places,
+    /// When those of `sent` were sent that are not settled, as it is announced: an event that is announced again is the same event.
+    pub sent_at: Option<Timestamp>,
 }
 
 impl Sheet {
@@ -237,10 +240,13 @@ impl Sheet {
         self.open(page).iter().take(WAVE).collect()
     }
 
-    /// These were sent.
-    pub fn sends(&mut self, places: Places) {
+    /// These were sent at `now`; answers the time that is announced. Beside others that may have been announced already it is theirs.
+    pub fn sends(&mut self, places: Places, now: Timestamp) -> Timestamp {
+        let at = self.sent_at.filter(|_| !self.sent.without(self.settled).is_empty()).unwrap_or(now);
+        self.sent_at = Some(at);
         self.started = self.started.without(places);
         self.sent = self.sent.and(places);
+        at
     }
 
     /// These leave the page.
@@ -273,7 +279,6 @@ mod tests {
     use crate::fixtures::{delivery, subscription, tenant, texts};
     use crate::identity::Turn;
     use crate::message::{Inbound, QueueKind, parse};
-    use crate::time::Timestamp;
 
     fn page(members: usize) -> PageMessage {
         let run =
@@ -343,12 +348,14 @@ mod tests {
         sheet.started = sheet.next(&page);
         assert_eq!((sheet.open(&page).len(), sheet.next(&page).len()), (50, 50));
         assert_eq!(sheet.state(49), State::Sending);
-        sheet.sends(Places::below(49));
+        assert_eq!(sheet.sends(Places::below(48), Timestamp::from_secs(1)), Timestamp::from_secs(1));
+        assert_eq!(sheet.sends([48].into_iter().collect(), Timestamp::from_secs(2)), Timestamp::from_secs(1));
         sheet.parts_with([49, 50].into_iter().collect());
         assert_eq!((sheet.started, sheet.open(&page).len()), (Places::default(), 49));
         assert_eq!([0, 49, 51].map(|place| sheet.state(place)), [State::Sent, State::Queued, State::Queued]);
         assert_eq!(sheet.unsettled(), Places::below(51));
         sheet.settled = Places::below(51);
         assert!(sheet.unsettled().is_empty());
+        assert_eq!(sheet.sends([52].into_iter().collect(), Timestamp::from_secs(2)), Timestamp::from_secs(2));
     }
 }

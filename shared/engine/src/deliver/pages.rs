@@ -228,9 +228,9 @@ impl<P: Ports> Worker<P> {
             return Ok(());
         }
         let (resolved, others) = self.resolve_some(held, sent).await?;
-        let now = self.system.now();
         let facts = Facts { attempted: true, ..Facts::default() };
-        let planned = |job| Planned { job, plan: Plan::Sent, facts: facts.clone(), at: now };
+        let at = held.sheet.sent_at.unwrap_or_else(|| self.system.now());
+        let planned = |job| Planned { job, plan: Plan::Sent, facts: facts.clone(), at };
         let done = self.hand_off(resolved.into_iter().chain(others).map(planned).collect()).await;
         self.settle(held, done);
         Ok(())
@@ -354,8 +354,7 @@ impl<P: Ports> Worker<P> {
         outcomes: Vec<Finished>,
     ) {
         self.log_successes(held, &outcomes);
-        let at = self.system.now();
-        let mut ready = Vec::new();
+        let mut sent = Vec::new();
         let mut others = Vec::new();
         // Those with messages of their own.
         let mut leaving: Vec<(Job, Option<Box<Unrecorded>>)> = Vec::new();
@@ -363,14 +362,17 @@ impl<P: Ports> Worker<P> {
             match finished.made {
                 Ok((Plan::Sent, facts)) => {
                     self.count(&Plan::Sent, finished.job.lane);
-                    ready.push(Planned { job: finished.job, plan: Plan::Sent, facts, at });
+                    sent.push((finished.job, facts));
                 }
                 Ok(_) | Err(Setback::Panicked) => others.push(finished),
                 // Nothing was sent.
                 Err(_) => leaving.push((finished.job, None)),
             }
         }
-        held.sheet.sends(ready.iter().map(|planned| planned.job.place).collect());
+        let places = sent.iter().map(|(job, _)| job.place).collect();
+        let at = held.sheet.sends(places, self.system.now());
+        let planned = |(job, facts)| Planned { job, plan: Plan::Sent, facts, at };
+        let mut ready: Vec<Planned> = sent.into_iter().map(planned).collect();
         let recorded = self.record_apart(invocation, held, others, &mut leaving).await;
         held.sheet.parts_with(recorded.iter().map(|planned| planned.job.place).collect());
         held.sheet.parts_with(leaving.iter().map(|(job, _)| job.place).collect());
@@ -382,6 +384,16 @@ impl<P: Ports> Worker<P> {
         }
         let done = self.hand_off(ready).await;
         self.settle(held, done);
+        self.send_leaving(held, leaving).await;
+        if held.has_failed
+            && let Err(error) = self.write_sheet(held).await
+        {
+            self.telemetry.infrastructure(&error);
+        }
+    }
+
+    /// Sends messages of their own to those that leave the page.
+    async fn send_leaving(&self, held: &mut Held<'_>, leaving: Vec<(Job, Option<Box<Unrecorded>>)>) {
         if leaving.is_empty() {
             return;
         }

@@ -51,6 +51,10 @@ pub(crate) fn all_are_sent(harness: &Harness, ids: &[String], most: usize, case:
         let posts = harness.posts_to(id);
         assert!((1..=most).contains(&posts), "{id} was posted {posts} times, {case}");
         assert_eq!(delivery(harness, id), (State::Sent, None), "{id}, {case}");
+        // An event that is announced again is the same one, and its callback the same delivery.
+        let of_this = harness.events.iter().filter(|it| it["subscription"] == **id && it["state"] == "sent");
+        let times: BTreeSet<String> = of_this.map(|event| event["at"].to_string()).collect();
+        assert_eq!(times.len(), 1, "{id}: {times:?}, {case}");
     }
     assert_eq!(announced(harness, "sent"), ids.iter().cloned().collect(), "{case}");
 }
