@@ -10,8 +10,7 @@
 //!
 //! Where it is sent by the page, its pages are in partitions of their own (`pages_dynamo`).
 //!
-//! A run of the previous release has the message's id as its own, and no `current`. DynamoDB deletes expired rows late and one by one:
-//! a row past its expiry counts as absent.
+//! DynamoDB deletes expired rows late and one by one: a row past its expiry counts as absent.
 //!
 //! The row of a tag is written and removed in the same transaction as the subscription's tags, so there is never a row without its
 //! subscription or a tag without its row. Its part follows from the subscription's id, so that an audience of a million has
@@ -158,14 +157,12 @@ impl DynamoAudiences {
         self.table.update_if(current_key(&message), expression, condition, values).await.map(|_| ())
     }
 
-    /// The run that this message's id leads to, or the one that the previous release opened, if that is later.
+    /// The run that this message's id leads to.
     async fn current(&self, message: &DeliveryKey, now: Timestamp) -> Result<Option<Run>, PortError> {
         let found = self.table.get_one(current_key(message)).await?;
-        let noted = found.and_then(|item| RunId::parse(item.text("run")?));
-        let noted = noted.map(|id| RunKey { tenant: message.tenant.clone(), id });
-        let keys = noted.into_iter().chain([RunKey::without_opening(message)]).collect();
-        let runs = self.load(keys, now).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(runs.into_iter().flatten().max_by_key(|run| run.opened_at))
+        let Some(id) = found.and_then(|item| RunId::parse(item.text("run")?)) else { return Ok(None) };
+        let key = RunKey { tenant: message.tenant.clone(), id };
+        self.load(vec![key], now).await.pop().expect("every key is answered")
     }
 }
 
@@ -333,8 +330,7 @@ fn kept(item: &Item, now: Timestamp) -> Result<Option<Run>, PortError> {
 fn read(item: &Item) -> Option<Run> {
     Some(Run {
         key: RunKey { tenant: Tenant::parse(item.text("tenant")?)?, id: RunId::parse(item.text("id")?)? },
-        // The previous release gave a run its message's id.
-        message: DeliveryId::parse(item.text("message").or_else(|| item.text("id"))?)?,
+        message: DeliveryId::parse(item.text("message")?)?,
         lane: Lane::from_label(item.text("lane")?)?,
         body: Body::new(String::from_utf8(item.bytes("body")?.to_vec()).ok()?),
         opened_at: item.time("opened_at")?,
@@ -412,20 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_the_previous_release_has_the_id_of_its_message() {
-        let mut item = item([
-            ("tenant", s("acme")),
-            ("id", s("news")),
-            ("lane", s("bulk")),
-            ("body", b("{}")),
-            ("opened_at", ms(Timestamp::from_ms(5))),
-            ("expires_at", n(6)),
-        ]);
-        let of = |item: &Item| read(item).map(|run| [run.key.id.to_string(), run.message.to_string()]);
-        assert_eq!(of(&item), Some(["news", "news"].map(str::to_owned)));
-        item.extend(super::item([("id", s("r1")), ("message", s("news"))]));
-        assert_eq!(of(&item), Some(["r1", "news"].map(str::to_owned)));
-        // A part without a row is at its beginning.
+    fn a_part_without_a_row_is_at_its_beginning() {
         assert_eq!(progress(&Item::new()), Progress::default());
     }
 

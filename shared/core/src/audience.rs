@@ -11,8 +11,7 @@
 //!
 //! A producer may use an id again once the ledger has forgotten it. DynamoDB deletes expired rows late and one by one, so rows of
 //! the earlier run may still be there. A run therefore has an id of its own, a hash of the message's id and of its [`Opening`], and
-//! everything that belongs to the run is keyed by that id: its rows, its parts and its recipients' deliveries. On the queues the run's
-//! id stands where releases without openings wrote the message's, so that both read what the other sends.
+//! everything that belongs to the run is keyed by that id: its rows, its parts and its recipients' deliveries.
 
 use std::time::Duration;
 
@@ -74,12 +73,6 @@ impl RunKey {
         let Opening { turn, at } = opening;
         let name = format!("run\0{}\0{}\0{}\0{}", message.id, turn.lineage.0, turn.attempt.0, at.as_ms());
         let id = RunId::parse(&hashed(&name)).expect("invariant: a hash is an id");
-        Self { tenant: message.tenant.clone(), id }
-    }
-
-    /// The run of this message where a release without openings began it: its id is the message's.
-    pub fn without_opening(message: &DeliveryKey) -> Self {
-        let id = RunId::parse(message.id.as_str()).expect("invariant: both ids have the same form");
         Self { tenant: message.tenant.clone(), id }
     }
 }

@@ -7,3 +7,8 @@ pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     });
     hash ^ (hash >> 32)
 }
+
+/// The hash of several texts, none of which has a line break.
+pub(crate) fn of_texts(texts: &[&str]) -> u64 {
+    fnv1a(texts.iter().flat_map(|text| text.bytes().chain([b'\n'])))
+}

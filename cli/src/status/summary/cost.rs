@@ -28,7 +28,6 @@ pub(super) struct Cost {
 impl Cost {
     pub(super) fn of(flow: Option<Flow>, counts: Counts) -> Self {
         let write_units = flow.and_then(|flow| flow.write_units);
-        #[expect(clippy::cast_precision_loss, reason = "a count of some days")]
         let write_units = write_units.map(|units| units as f64);
         Self { deliveries: flow.map(Flow::ended), counts: Counts { write_units, ..counts } }
     }
@@ -50,7 +49,6 @@ impl Cost {
         (self.deliveries.is_some() && is_counted).then(|| self.counts.usd())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a count of some days")]
     fn usd_per_million(&self) -> Option<f64> {
         let deliveries = self.deliveries.filter(|n| *n > 0)?;
         Some(self.usd()? / deliveries as f64 * MILLION)

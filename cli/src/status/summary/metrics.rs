@@ -159,11 +159,6 @@ pub(super) async fn read(
     Ok(of(&points, queues, functions, since, now))
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a count of some days is no fraction, not negative, and far from the end of its type"
-)]
 fn of(points: &[Points], queues: usize, functions: &[Function], since: Timestamp, now: Timestamp) -> Metrics {
     let (ages, counts) = points.split_at(queues.min(points.len()));
     let (flow_points, used) = counts.split_at(counted().count().min(counts.len()));

@@ -42,7 +42,6 @@ struct Count {
 /// What waiting for the metrics of these roads costs at most, in USD.
 pub(super) fn most_usd(target: &Target, roads: &[&Road]) -> f64 {
     let calls = 1 + LIMIT.as_secs() / PAUSE.as_secs();
-    #[expect(clippy::cast_precision_loss, reason = "hundreds")]
     let metrics = (counts(target, "", roads).len() as u64 * calls) as f64;
     metrics * USD_PER_METRIC
 }
@@ -119,7 +118,6 @@ fn counts(target: &Target, stack: &str, roads: &[&Road]) -> Vec<Count> {
     let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
     let count = |namespace, metric, dimension: (&'static str, String), at_least: usize| Count {
         query: Query { namespace, metric, dimensions: vec![dimension], statistic: "Sum" },
-        #[expect(clippy::cast_precision_loss, reason = "a handful")]
         at_least: at_least as f64,
     };
     let sqs = |metric, url: &str, at_least| count("AWS/SQS", metric, ("QueueName", name(url)), at_least);

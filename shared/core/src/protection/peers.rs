@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::endpoint::{Endpoint, Origin};
-use crate::hash::fnv1a;
+use crate::hash::of_texts;
 use crate::identity::{Tenant, VapidKeyId};
 use crate::time::Timestamp;
 
@@ -38,8 +38,8 @@ impl Peer {
     pub fn of(tenant: &Tenant, endpoint: &Endpoint, key: Option<&VapidKeyId>) -> Self {
         let origin: Origin = endpoint.origin();
         let key = key.map_or("", VapidKeyId::as_str);
-        let groups = [hash(&[origin.as_str(), key, tenant.as_str()]), hash(&[origin.as_str(), key])];
-        Self { groups, recipient: hash(&[tenant.as_str(), endpoint.expose().as_str()]) }
+        let groups = [of_texts(&[origin.as_str(), key, tenant.as_str()]), of_texts(&[origin.as_str(), key])];
+        Self { groups, recipient: of_texts(&[tenant.as_str(), endpoint.expose().as_str()]) }
     }
 }
 
@@ -91,10 +91,6 @@ impl Peers {
 
 fn is_recent(push: &Push, now: Timestamp) -> bool {
     now.since(push.at) < REMEMBERED_FOR
-}
-
-fn hash(texts: &[&str]) -> u64 {
-    fnv1a(texts.iter().flat_map(|text| text.bytes().chain([b'\n'])))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::{Endpoint, Origin};
-use crate::hash::fnv1a;
+use crate::hash::of_texts;
 use crate::identity::Tenant;
 
 pub const TENANTS: usize = 16;
@@ -16,7 +16,7 @@ pub struct Place(u8);
 
 impl Place {
     pub fn of(origin: &Origin, tenant: &Tenant) -> Self {
-        Self::numbered((hash(&[origin.as_str(), tenant.as_str()]) % TENANTS as u64) as usize)
+        Self::numbered((of_texts(&[origin.as_str(), tenant.as_str()]) % TENANTS as u64) as usize)
     }
 
     /// By its number, below [`TENANTS`].
@@ -38,7 +38,7 @@ pub struct Whose {
 
 impl Whose {
     pub fn of(origin: &Origin, tenant: &Tenant, endpoint: &Endpoint) -> Self {
-        Self::numbered(Place::of(origin, tenant), hash(&[endpoint.expose().as_str()]))
+        Self::numbered(Place::of(origin, tenant), of_texts(&[endpoint.expose().as_str()]))
     }
 
     pub fn tenant(self) -> Place {
@@ -59,8 +59,4 @@ impl Whose {
     pub fn recipient(self) -> usize {
         (self.recipient % RECIPIENTS as u64) as usize
     }
-}
-
-fn hash(texts: &[&str]) -> u64 {
-    fnv1a(texts.iter().flat_map(|text| text.bytes().chain([b'\n'])))
 }

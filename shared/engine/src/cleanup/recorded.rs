@@ -2,7 +2,7 @@
 
 use super::quarantine::end_as_recorded;
 use super::worker::{Ports, Worker};
-use crate::ports::{Outbox, PortError};
+use crate::ports::{Audiences, Outbox, PortError};
 use crate::runs;
 use redial_core::channel::Channel;
 use redial_core::dead_letter::{DeadLetterKey, Kind, Reference};
@@ -28,7 +28,7 @@ impl<P: Ports> Worker<P> {
     ) -> Result<bool, PortError> {
         match entry.state {
             State::Retrying => self.retry(message, travel, entry, lane, now).await?,
-            State::Expanded => self.open(message, travel, entry, now).await?,
+            State::Expanded => self.open(message, travel, entry).await?,
             State::Gone => self.tell_of_gone(message, travel, entry, now).await?,
             State::Queued
             | State::Deferred
@@ -72,18 +72,12 @@ impl<P: Ports> Worker<P> {
     }
 
     /// Opens a message to an audience. As poison it would be sent to everyone once more when it is replayed.
-    async fn open(
-        &self,
-        message: &Message,
-        travel: &Travel,
-        entry: &Entry,
-        now: Timestamp,
-    ) -> Result<(), PortError> {
+    async fn open(&self, message: &Message, travel: &Travel, entry: &Entry) -> Result<(), PortError> {
         let deadline = message.deadline(Channel::WebPush, travel.first_sent);
         let run = runs::of_claim(message, travel, deadline, entry.updated_at);
-        let run =
-            runs::open(&self.audiences, vec![run], now).await.pop().expect("a port answers every item")?;
-        let sent = self.outbox.send(runs::first_messages(run).collect()).await;
+        let key = run.key.clone();
+        self.audiences.open(vec![run]).await.pop().expect("a port answers every item")?;
+        let sent = self.outbox.send(runs::first_messages(key).collect()).await;
         sent.into_iter().collect::<Result<(), _>>()?;
         self.announce(end_as_recorded(message, entry)).await
     }

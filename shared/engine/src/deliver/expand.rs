@@ -11,7 +11,7 @@ use super::job::Job;
 use super::worker::{Invocation, Ports, Worker};
 use crate::ports::{Audiences, Clock, PortError, Telemetry};
 use crate::runs;
-use redial_core::audience::{Audience, Expansion, Page, RecipientRef, Run};
+use redial_core::audience::{Audience, Expansion, Page, RecipientRef, Run, RunKey};
 use redial_core::channel::Channel;
 use redial_core::identity::SubscriptionId;
 use redial_core::message::{Message, Travel};
@@ -35,7 +35,7 @@ enum Walk {
 
 impl<P: Ports> Worker<P> {
     /// Stores these messages, each of which was claimed at that time, and sends the first message of every part of their audiences.
-    pub(super) async fn open(&self, jobs: Vec<(Job, Timestamp)>, now: Timestamp) -> Acknowledgements {
+    pub(super) async fn open(&self, jobs: Vec<(Job, Timestamp)>) -> Acknowledgements {
         let mut acknowledgements = Acknowledgements::default();
         if jobs.is_empty() {
             return acknowledgements;
@@ -48,9 +48,10 @@ impl<P: Ports> Worker<P> {
             })
             .collect();
         let mut parts = Vec::new();
-        for ((job, _), opened) in jobs.iter().zip(runs::open(&self.audiences, opened, now).await) {
+        let keys: Vec<RunKey> = opened.iter().map(|run| run.key.clone()).collect();
+        for (((job, _), run), opened) in jobs.iter().zip(keys).zip(self.audiences.open(opened).await) {
             match opened {
-                Ok(run) => parts.extend(runs::first_messages(run).map(|part| (job.place, part))),
+                Ok(()) => parts.extend(runs::first_messages(run).map(|part| (job.place, part))),
                 Err(error) => acknowledgements.failed(job.place, error, &self.telemetry),
             }
         }

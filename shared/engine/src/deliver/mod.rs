@@ -311,7 +311,7 @@ impl<P: Ports> Worker<P> {
         let (recovered, gone, opened, dead_letters, queued, parked, lined_up) = futures_util::join!(
             rarely(effects.recovered, |recovered| self.recover(recovered)),
             rarely(effects.gone, |gone| self.hand_off_gone(gone, now)),
-            rarely(effects.opened, |opened| self.open(opened, now)),
+            rarely(effects.opened, |opened| self.open(opened)),
             rarely(effects.dead_letters, |dead_letters| self.post(dead_letters)),
             self.send(effects.queued),
             rarely(effects.parked, |parked| self.park(parked)),

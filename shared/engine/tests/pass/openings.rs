@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use redial_core::audience::{Expansion, RecipientRef, Run, RunKey};
+use redial_core::audience::{Expansion, RecipientRef, RunKey};
 use redial_core::body::Body;
 use redial_core::identity::SubscriptionId;
 use redial_core::lane::Lane;
@@ -48,24 +48,6 @@ fn delete_expired(harness: &Harness, but: impl Fn(&Row) -> bool) {
             state.delete(&row);
         }
     }
-}
-
-/// A run of the message that the previous release opened now.
-fn opened_by_the_previous_release(harness: &Harness) -> RunKey {
-    let (now, key) = (harness.now(), RunKey::without_opening(&Harness::key("n1")));
-    let travel = format!(r#","retry_count":0,"original_timestamp":{}"#, now.as_ms());
-    let run = Run {
-        key: key.clone(),
-        message: Harness::key("n1").id,
-        lane: Lane::Transactional,
-        body: Body::new(message(&travel)),
-        opened_at: now,
-        kept_until: now.plus(DEDUPE_WINDOW),
-        cancelled_at: None,
-        by_the_page: false,
-    };
-    harness.state().runs.insert(key.clone(), run);
-    key
 }
 
 #[test]
@@ -146,41 +128,6 @@ fn every_hand_off_and_every_claim_whose_answer_was_lost_opens_the_same_run() {
         assert_eq!(opened, [claimed_at]);
         assert_eq!(posts(&harness, 3), [1; 3]);
     }
-}
-
-#[test]
-fn what_the_previous_release_left_under_way_arrives_once() {
-    let mut harness = with_readers(12);
-    let (run, now) = (opened_by_the_previous_release(&harness), harness.now());
-    assert_eq!(run.id.as_str(), "n1");
-    let parts = parts(&run);
-    assert!(parts.iter().all(|part| part.contains(r#""expand":"n1""#)), "{parts:?}");
-    let copies = ["s0", "s1"].map(|reader| copy(&run, reader, now));
-    for body in copies.iter().chain(&parts) {
-        harness.produce_retry(body);
-    }
-    harness.run();
-    assert_eq!(posts(&harness, 12), [1; 12]);
-}
-
-#[test]
-fn a_run_that_the_previous_release_opened_is_not_opened_again() {
-    let (mut harness, _, _) = claimed_and_not_handed_off();
-    let run = opened_by_the_previous_release(&harness);
-    harness.produce_retry(&copy(&run, "s0", harness.now()));
-    harness.run();
-    assert_eq!(posts(&harness, 3), [1; 3]);
-    assert_eq!(harness.state().runs.keys().collect::<Vec<_>>(), [&run]);
-}
-
-#[test]
-fn an_earlier_run_of_the_previous_release_does_not_stand_in_for_a_new_one() {
-    let mut harness = with_readers(3);
-    let earlier = opened_by_the_previous_release(&harness);
-    harness.pass(Duration::from_secs(60));
-    harness.deliver(&message(""));
-    assert_ne!(current_run(&harness), earlier);
-    assert_eq!(posts(&harness, 3), [1; 3]);
 }
 
 #[test]
@@ -268,7 +215,10 @@ fn whatever_order_expired_rows_are_deleted_in_each_gets_a_message_once() {
 #[test]
 fn what_refers_to_a_run_of_another_release_comes_back() {
     let mut harness = with_readers(3);
-    let (run, now) = (opened_by_the_previous_release(&harness), harness.now());
+    let now = harness.now();
+    let id = harness.produce(&message(""));
+    harness.dies_over(&id, "audiences.open");
+    let run = current_run(&harness);
     let readable = harness.state().runs[&run].body.clone();
     let later = Body::new(readable.expose().replace("{\"tenant\"", "{\"of_a_later_release\":1,\"tenant\""));
     harness.state().runs.get_mut(&run).expect("opened").body = later;
