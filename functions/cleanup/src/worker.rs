@@ -54,8 +54,8 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
     let [hash_key, webhook_key] = aws.secrets().read_all([&stack.hash_key, &config.webhook_key]).await?;
     let (hash_keys, webhook_keys) = (aws::hash_keys(&hash_key)?, aws::webhook_keys(&webhook_key)?);
     let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
-    let (client, units) = (|| dynamo.clone(), || aws.units.clone());
-    let persons = DynamoPersons::new(&dynamo, &tables);
+    let client = || dynamo.clone();
+    let persons = DynamoPersons::new(client(), &tables);
     let worker = AwsWorker {
         settings: Settings {
             hash_keys,
@@ -76,15 +76,15 @@ pub(crate) async fn connect(config: CleanupConfig) -> Result<(Aws, AwsWorker), I
         outbox: aws.outbox(&stack).relaying_to(config.producers_events.as_ref()),
         event_bus: aws.event_bus(config.event_bus.unwrap_or_default()),
         callbacks: DynamoCallbacks::new(client(), tables.control.clone(), CALLBACKS_MAX_AGE),
-        ledger: DynamoLedger::new(client(), tables.deliveries).metered(units()),
+        ledger: DynamoLedger::new(client(), tables.deliveries),
         policies: DynamoPolicies::new(client(), tables.control.clone(), stack.policy_max_age),
         subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys)),
-        audiences: DynamoAudiences::new(client(), tables.audiences).metered(units()),
-        parking: DynamoParking::new(client(), tables.parked).metered(units()),
-        erasure_requests: DynamoErasureRequests::new(client(), tables.control.clone()).metered(units()),
+        audiences: DynamoAudiences::new(client(), tables.audiences),
+        parking: DynamoParking::new(client(), tables.parked),
+        erasure_requests: DynamoErasureRequests::new(client(), tables.control.clone()),
         persons,
         wait_registry: DynamoControl::new(client(), tables.control),
-        dead_letters: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
+        dead_letters: DynamoDeadLetters::new(client(), tables.dead_letters),
     };
     Ok((aws, worker))
 }

@@ -103,7 +103,7 @@ impl Dispatch {
         );
         let spans = spans.await;
         let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
-        let (client, units) = (|| dynamo.clone(), || aws.units.clone());
+        let client = || dynamo.clone();
         let worker = AwsWorker {
             settings: Settings {
                 waits: config.waits,
@@ -128,20 +128,18 @@ impl Dispatch {
             system: System,
             telemetry: JsonTelemetry::new(stack.stack.clone()).logging(config.success_logs).tracing(spans),
             outbox: aws.outbox(&stack),
-            ledger: DynamoLedger::new(client(), tables.deliveries)
-                .recording(config.records_together)
-                .metered(units()),
+            ledger: DynamoLedger::new(client(), tables.deliveries).recording(config.records_together),
             subscriptions: aws.subscriptions(&dynamo, &stack, Some(webhook_keys.clone())),
             policies: DynamoPolicies::new(client(), tables.control.clone(), stack.policy_max_age),
-            audiences: DynamoAudiences::new(client(), tables.audiences).metered(units()),
-            protection: DynamoProtection::new(client(), tables.control.clone()).metered(units()),
+            audiences: DynamoAudiences::new(client(), tables.audiences),
+            protection: DynamoProtection::new(client(), tables.control.clone()),
             push_sender: WebPushSender::new(DefaultSealer::new(), signer, pushes, System),
             webhook_sender: StandardWebhookSender::new(webhook_keys, webhooks, System),
-            parking: DynamoParking::new(client(), tables.parked).metered(units()),
-            wait_registry: DynamoControl::new(client(), tables.control.clone()).metered(units()),
+            parking: DynamoParking::new(client(), tables.parked),
+            wait_registry: DynamoControl::new(client(), tables.control.clone()),
             wait_executions: aws.wait_executions(config.state_machine_arn, &stack),
-            dead_letter_bodies: DynamoDeadLetters::new(client(), tables.dead_letters).metered(units()),
-            quotas: DynamoQuotas::new(client(), tables.control.clone()).metered(units()),
+            dead_letter_bodies: DynamoDeadLetters::new(client(), tables.dead_letters),
+            quotas: DynamoQuotas::new(client(), tables.control.clone()),
         };
         let public_keys = DynamoPublicKeys::new(client(), tables.control);
         Ok(Self { worker, public_keys, vapid: aws::vapid_source(&vapid_keys, &secrets), aws })

@@ -65,17 +65,17 @@ impl AwsPorts {
             same_endpoint,
         };
         let (dynamo, tables) = (aws.dynamo(), stack.tables.clone());
-        let (client, units) = (|| dynamo.clone(), || aws.units.clone());
+        let client = || dynamo.clone();
         let ports = Self {
             access_keys: DynamoAccess::new(client(), tables.control.clone()),
-            protection: DynamoProtection::new(client(), tables.control.clone()).metered(units()),
-            ledger: DynamoDeliveries::new(client(), tables.deliveries.clone()).metered(units()),
+            protection: DynamoProtection::new(client(), tables.control.clone()),
+            ledger: DynamoDeliveries::new(client(), tables.deliveries.clone()),
             outbox: aws.outbox(&stack),
             subscriptions: aws.subscriptions(&dynamo, &stack, None),
-            erasure_requests: DynamoErasureRequests::new(client(), tables.control.clone()).metered(units()),
+            erasure_requests: DynamoErasureRequests::new(client(), tables.control.clone()),
             quotas: DynamoQuotas::new(client(), tables.control.clone()),
             public_keys: VapidListing::new(DynamoPublicKeys::new(client(), tables.control)),
-            acks: DynamoAcks::new(client(), tables.deliveries).metered(units()),
+            acks: DynamoAcks::new(client(), tables.deliveries),
             pages: DynamoAudiences::new(client(), tables.audiences),
             telemetry: JsonTelemetry::new(stack.stack.clone()),
             aws,

@@ -30,7 +30,7 @@ use crate::telemetry::JsonTelemetry;
 use crate::vapid::VapidKeySource;
 use crate::waits_sfn::SfnWaits;
 use crate::webhook_keys::{self, WebhookKeys};
-use crate::write_units::WriteUnits;
+use crate::write_units::{MeteredClient, WriteUnits};
 
 /// What initialisation fails with.
 pub type InitError = Box<dyn Error + Send + Sync>;
@@ -40,8 +40,7 @@ pub type InitError = Box<dyn Error + Send + Sync>;
 pub struct Aws {
     sdk: SdkConfig,
     calls: ApiCalls,
-    /// The write units that the stores are charged.
-    pub units: WriteUnits,
+    units: WriteUnits,
 }
 
 /// Counts the calls of SDK clients; clones share the count.
@@ -97,8 +96,8 @@ impl Aws {
     }
 
     /// A client for the tables.
-    pub fn dynamo(&self) -> aws_sdk_dynamodb::Client {
-        client!(self, aws_sdk_dynamodb)
+    pub fn dynamo(&self) -> MeteredClient {
+        MeteredClient::new(client!(self, aws_sdk_dynamodb), self.units.clone())
     }
 
     pub fn secrets(&self) -> SecretsManager {
@@ -126,7 +125,7 @@ impl Aws {
     /// Without `webhook_keys`, receivers' secrets stay sealed.
     pub fn subscriptions(
         &self,
-        dynamo: &aws_sdk_dynamodb::Client,
+        dynamo: &MeteredClient,
         stack: &StackConfig,
         webhook_keys: Option<WebhookKeys>,
     ) -> DynamoSubscriptions {
@@ -139,7 +138,6 @@ impl Aws {
             control,
             webhook_keys,
         )
-        .metered(self.units.clone())
     }
 
     /// Writes an invocation's metrics.

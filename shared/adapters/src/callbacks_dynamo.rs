@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::ReturnValue;
 use redial_core::identity::{SubscriptionId, Tenant};
 use redial_core::time::Timestamp;
@@ -19,6 +18,7 @@ use crate::cache::Cache;
 use crate::retries::Patience;
 use crate::table::Table;
 use crate::table::attributes::{Item, Read as _, key, s};
+use crate::write_units::MeteredClient;
 
 const PARTITION: &str = "callbacks";
 
@@ -36,7 +36,7 @@ struct Cached {
 
 impl DynamoCallbacks {
     /// In this table, remembered for `max_age`.
-    pub fn new(client: Client, table: String, max_age: Duration) -> Self {
+    pub fn new(client: impl Into<MeteredClient>, table: String, max_age: Duration) -> Self {
         Self { table: Table::new(client, table), max_age, cache: Cache::default() }
     }
 

@@ -13,7 +13,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::ReturnValue;
 use redial_core::identity::Tenant;
@@ -26,6 +25,7 @@ use crate::cache::Cache;
 use crate::retries::Patience;
 use crate::table::Table;
 use crate::table::attributes::{self, Item, Read, s};
+use crate::write_units::MeteredClient;
 
 /// The sort key of the item.
 const SORT_KEY: &str = "policies";
@@ -48,7 +48,7 @@ struct Cached {
 
 impl DynamoPolicies {
     /// In this table, remembered for `max_age`.
-    pub fn new(client: Client, table: String, max_age: Duration) -> Self {
+    pub fn new(client: impl Into<MeteredClient>, table: String, max_age: Duration) -> Self {
         Self { table: Table::new(client, table), max_age, cache: Cache::default() }
     }
 

@@ -77,7 +77,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 pub(super) fn persons(target: &Target) -> DynamoPersons {
-    DynamoPersons::new(&target.dynamodb(), &target.tables)
+    DynamoPersons::new(target.dynamodb(), &target.tables)
 }
 
 /// The keys that endpoints are hashed with: those of the functions.

@@ -26,8 +26,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::retries::Patience;
 use crate::system::System;
 use crate::table::attributes::{self, Item, Read, key, ms, s};
-use crate::table::{Change, Reading, Table, transact};
+use crate::table::{Change, Reading, Table};
 use crate::webhook_keys::NoRandomness;
+use crate::write_units::MeteredClient;
 use lookups::Lookups;
 
 pub use lookups::REMEMBERED;
@@ -56,13 +57,13 @@ pub struct DynamoAccess<C = System> {
 
 impl DynamoAccess {
     /// In this table: partition key `pk`, sort key `sk` (strings).
-    pub fn new(client: aws_sdk_dynamodb::Client, table: String) -> Self {
+    pub fn new(client: impl Into<MeteredClient>, table: String) -> Self {
         Self::with_clock(client, table, System)
     }
 }
 
 impl<C> DynamoAccess<C> {
-    pub fn with_clock(client: aws_sdk_dynamodb::Client, table: String, clock: C) -> Self {
+    pub fn with_clock(client: impl Into<MeteredClient>, table: String, clock: C) -> Self {
         let table = Table::new(client, table);
         Self { table, clock, by_id: Lookups::default(), by_arn: Lookups::default() }
     }
@@ -144,7 +145,7 @@ impl<C> DynamoAccess<C> {
         {
             writes.push(put(row, None, Item::new()));
         }
-        let is_written = transact(self.table.client(), &writes).await?;
+        let is_written = self.table.transact(&writes).await?;
         Ok(if is_written { Created::Yes } else { Created::Taken })
     }
 

@@ -5,8 +5,8 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
 use super::{DynamoAccess, TENANTS, find, id_key, partition_of, read};
+use crate::table::Change;
 use crate::table::attributes::{Item, Read as _, key, ms};
-use crate::table::{Change, transact};
 
 impl<C> DynamoAccess<C> {
     /// Takes over the row of a key, with the rows that list it; whether anything was written. A row that cannot be read grants nothing, and is
@@ -29,7 +29,7 @@ impl<C> DynamoAccess<C> {
             put(key(partition_of(&theirs.tenant), theirs.id.as_str()), None),
             put(key(TENANTS, theirs.tenant.as_str()), None),
         ];
-        transact(self.table.client(), &writes).await
+        self.table.transact(&writes).await
     }
 
     /// Takes over which grant a principal has, unless it has one here that holds; whether it was written.

@@ -11,7 +11,6 @@
 mod items;
 mod tables;
 
-use aws_sdk_dynamodb::Client;
 use redial_core::erasure::{At, Counts, Kind, Person, Place, Searched};
 use redial_engine::ports::{PersonSearch, PortError};
 use serde_json::Value;
@@ -20,6 +19,7 @@ use crate::aws_error;
 use crate::config::Tables;
 use crate::table::attributes::{Item, Read as _, key};
 use crate::table::{Table, scan_page};
+use crate::write_units::MeteredClient;
 
 /// Something that is kept about the person.
 #[derive(Clone, Debug)]
@@ -66,7 +66,8 @@ pub struct DynamoPersons {
 }
 
 impl DynamoPersons {
-    pub fn new(client: &Client, names: &Tables) -> Self {
+    pub fn new(client: impl Into<MeteredClient>, names: &Tables) -> Self {
+        let client = client.into();
         let table = |name: &String| Table::new(client.clone(), name.clone());
         let Tables { deliveries, subscriptions, audiences, parked, dead_letters, control } = names;
         Self { tables: [subscriptions, deliveries, dead_letters, parked, audiences, control].map(table) }
@@ -173,7 +174,7 @@ mod tests {
             hash_keys: None,
         };
         let at: At = serde_json::from_value(json!({"place": "moons", "after": null})).expect("a position");
-        let error = DynamoPersons::new(&stub.client(), &tables).erase_page(&person, &at, 5).await;
+        let error = DynamoPersons::new(stub.client(), &tables).erase_page(&person, &at, 5).await;
         assert_eq!(error.expect_err("it is not read").code, "AnotherRelease");
     }
 }

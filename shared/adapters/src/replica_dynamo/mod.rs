@@ -27,6 +27,7 @@ use crate::access_dynamo::DynamoAccess;
 use crate::subscriptions_dynamo::{DynamoSubscriptions, Taken};
 use crate::table::Table;
 use crate::table::attributes::{Item, Read as _, key};
+use crate::write_units::MeteredClient;
 
 /// Where a reading has come to: settings first, because the marks of erasures are among them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -63,9 +64,10 @@ pub struct DynamoReplica {
 impl DynamoReplica {
     pub fn new(
         subscriptions: DynamoSubscriptions,
-        client: aws_sdk_dynamodb::Client,
+        client: impl Into<MeteredClient>,
         control: String,
     ) -> Self {
+        let client = client.into();
         let access = DynamoAccess::new(client.clone(), control.clone());
         Self { subscriptions, control: Table::new(client, control), access }
     }

@@ -36,7 +36,6 @@ pub use self::listing::{Page, Scope};
 pub use self::replica::Taken;
 pub use self::walk::WALKED_AT_A_TIME;
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::identity::SubscriptionKey;
 use redial_engine::ports::{PortError, SubscriptionUpdate};
@@ -46,7 +45,7 @@ use crate::retries::Patience;
 use crate::table::attributes::{self, Item, ms, s};
 use crate::table::{Statement, Table};
 use crate::webhook_keys::WebhookKeys;
-use crate::write_units::WriteUnits;
+use crate::write_units::MeteredClient;
 
 /// The index of the webhooks that fail or are switched off: sparse, by tenant and by the time of the first failure.
 const FAILING: &str = "failing_by_tenant";
@@ -66,20 +65,15 @@ impl DynamoSubscriptions {
     /// `failing_since` (number). And on `audiences`: partition key `pk`, sort key `sk` (strings). Webhooks' secrets and
     /// headers are sealed with `keys`; without them, a webhook is read as one that has none, and cannot be stored.
     pub fn new(
-        client: Client,
+        client: impl Into<MeteredClient>,
         table: String,
         audiences: String,
         control: DynamoControl,
         keys: impl Into<Option<WebhookKeys>>,
     ) -> Self {
+        let client = client.into();
         let audiences = Table::new(client.clone(), audiences);
         Self { table: Table::new(client, table), audiences, control, keys: keys.into() }
-    }
-
-    /// With this meter of write units.
-    #[must_use]
-    pub fn metered(self, units: WriteUnits) -> Self {
-        Self { table: self.table.metered(units), ..self }
     }
 
     /// One statement for each subscription, on the condition that its endpoint is unchanged: `false` if it is gone, or has another

@@ -17,8 +17,8 @@ use redial_engine::ports::PortError;
 
 use super::holder::{HOLDS, Holder, endpoint_of, holds};
 use super::{DynamoSubscriptions, item, item_key};
+use crate::table::Change;
 use crate::table::attributes::{Item, ms, s};
-use crate::table::{Change, transact};
 use crate::{audiences_dynamo, aws_error};
 
 /// The attributes that decisions depend on: a change to one of them makes a concurrent decision start over.
@@ -173,7 +173,7 @@ impl DynamoSubscriptions {
             }
         };
         writes.insert(0, self.table.write(change, Some(&condition), values));
-        transact(self.table.client(), &writes).await
+        self.table.transact(&writes).await
     }
 
     /// Ends another subscription, whose item this is, if that is as it was read.

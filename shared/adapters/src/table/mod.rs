@@ -1,7 +1,6 @@
 //! One DynamoDB table: how every adapter calls it.
 //!
-//! Names of attributes that stand as `#name` in an expression are filled in here. The write units of updates, batches and
-//! statements are metered.
+//! Names of attributes that stand as `#name` in an expression are filled in here. The units of all writes are metered.
 
 pub(crate) mod attributes;
 mod batch;
@@ -30,11 +29,11 @@ use redial_engine::ports::PortError;
 use self::attributes::{Item, item, s};
 use crate::aws_error;
 use crate::retries::Patience;
-use crate::write_units::WriteUnits;
+use crate::write_units::{MeteredClient, WriteUnits};
 
 pub(crate) use self::batch::Reading;
 pub(crate) use self::statements::Statement;
-pub(crate) use self::transaction::{Change, request_token, transact};
+pub(crate) use self::transaction::{Change, request_token};
 
 /// A table, and where its write units are added up.
 #[derive(Clone, Debug)]
@@ -67,12 +66,9 @@ impl Update {
 }
 
 impl Table {
-    pub(crate) fn new(client: Client, name: String) -> Self {
-        Self { client, name, units: WriteUnits::default() }
-    }
-
-    pub(crate) fn metered(self, units: WriteUnits) -> Self {
-        Self { units, ..self }
+    pub(crate) fn new(client: impl Into<MeteredClient>, name: String) -> Self {
+        let MeteredClient { client, units } = client.into();
+        Self { client, name, units }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -92,8 +88,9 @@ impl Table {
     /// Writes an item in place of what was there.
     pub(crate) async fn put(&self, item: Item) -> Result<(), PortError> {
         let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
-        let put = Box::pin(put.send()).await;
-        put.map(|_| ()).map_err(|error| aws_error::of_call("PutItem", &error))
+        let put = Box::pin(put.return_consumed_capacity(ReturnConsumedCapacity::Total).send()).await;
+        self.units.add(put.map_err(|error| aws_error::of_call("PutItem", &error))?.consumed_capacity());
+        Ok(())
     }
 
     /// Writes an item unless there is one with its key.
@@ -106,7 +103,10 @@ impl Table {
                 Ok(())
             }
             Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(()),
+                Some(PutItemError::ConditionalCheckFailedException(_)) => {
+                    self.units.add_refused();
+                    Ok(())
+                }
                 Some(_) | None => Err(aws_error::of_call("PutItem", &error)),
             },
         }
@@ -115,8 +115,11 @@ impl Table {
     /// Deletes the item of this key, and returns it.
     pub(crate) async fn delete(&self, key: Item) -> Result<Option<Item>, PortError> {
         let delete = self.client.delete_item().table_name(&self.name).set_key(Some(key));
+        let delete = delete.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let deleted = Box::pin(delete.return_values(ReturnValue::AllOld).send()).await;
-        Ok(deleted.map_err(|error| aws_error::of_call("DeleteItem", &error))?.attributes)
+        let deleted = deleted.map_err(|error| aws_error::of_call("DeleteItem", &error))?;
+        self.units.add(deleted.consumed_capacity());
+        Ok(deleted.attributes)
     }
 
     /// Deletes the item of this key if it meets a condition; whether it did.
@@ -133,11 +136,18 @@ impl Table {
                 Some(names_in([condition].into_iter())).filter(|it| !it.is_empty()),
             )
             .set_expression_attribute_values(Some(item(values)).filter(|it| !it.is_empty()))
-            .return_values(ReturnValue::AllOld);
+            .return_values(ReturnValue::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
         match Box::pin(delete.send()).await {
-            Ok(_) => Ok(true),
+            Ok(output) => {
+                self.units.add(output.consumed_capacity());
+                Ok(true)
+            }
             Err(error) => match error.as_service_error() {
-                Some(DeleteItemError::ConditionalCheckFailedException(_)) => Ok(false),
+                Some(DeleteItemError::ConditionalCheckFailedException(_)) => {
+                    self.units.add_refused();
+                    Ok(false)
+                }
                 Some(_) | None => Err(aws_error::of_call("DeleteItem", &error)),
             },
         }
@@ -186,6 +196,7 @@ impl Table {
             };
             match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                    self.units.add_refused();
                     return Ok(Update::Refused(refused.item().cloned().unwrap_or_default()));
                 }
                 Some(UpdateItemError::TransactionConflictException(_)) => {
@@ -263,19 +274,12 @@ pub(crate) fn names_in<'a>(expressions: impl Iterator<Item = &'a str>) -> HashMa
     words.filter_map(|word| Some((word.to_owned(), word.strip_prefix('#')?.to_owned()))).collect()
 }
 
-/// Gives an adapter over one table its constructor and its meter; other fields begin as their defaults.
+/// Gives an adapter over one table its constructor; other fields begin as their defaults.
 macro_rules! on_a_table {
     ($adapter:ident $(, $field:ident)*) => {
         impl $adapter {
-            pub fn new(client: aws_sdk_dynamodb::Client, table: String) -> Self {
+            pub fn new(client: impl Into<$crate::write_units::MeteredClient>, table: String) -> Self {
                 Self { table: $crate::table::Table::new(client, table) $(, $field: Default::default())* }
-            }
-
-            /// With this meter of write units.
-            #[must_use]
-            pub fn metered(mut self, units: $crate::write_units::WriteUnits) -> Self {
-                self.table = self.table.metered(units);
-                self
             }
         }
     };

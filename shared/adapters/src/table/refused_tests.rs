@@ -12,7 +12,7 @@ use redial_core::time::Timestamp;
 use redial_engine::ports::{SubscriptionUpdate, Subscriptions as _};
 
 use super::attributes::{Item, item, s};
-use super::{Change, Patience, Statement, Table, transact};
+use super::{Change, Patience, Statement, Table};
 use crate::control_dynamo::DynamoControl;
 use crate::fixtures::subscription;
 use crate::real_table::RealTables;
@@ -113,7 +113,7 @@ async fn a_token_of_another_transaction_is_replaced() {
     });
     let table = Table::new(stub.client(), TABLE.to_owned());
     let put = |pk| table.write(Change::Put(item([("pk", s(pk))])), None, Item::new());
-    assert_eq!(transact(&stub.client(), &[put("a")]).await, Ok(true));
+    assert_eq!(table.transact(&[put("a")]).await, Ok(true));
     let calls = stub.calls("TransactWriteItems");
     let tokens: BTreeSet<String> = calls.iter().map(|call| call["ClientRequestToken"].to_string()).collect();
     assert_eq!((calls.len(), tokens.len()), (2, 2), "each try has its own");

@@ -3,9 +3,9 @@
 //! A transaction that meets another over one of its items, or that is throttled, is cancelled with a reason that passes. The SDK
 //! does not retry it, so it is sent again from here, each time as another transaction: nothing was written for the one before.
 
-use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update};
 use rand::RngExt as _;
 use redial_engine::ports::{PortError, Randomness as _};
 
@@ -70,23 +70,38 @@ enum Ended {
     Passing,
 }
 
-/// Writes all of these or none; `false` if a condition did not hold.
-pub(crate) async fn transact(client: &Client, writes: &[TransactWriteItem]) -> Result<bool, PortError> {
-    let mut pauses = Patience::brief().pauses();
-    loop {
-        match write_once(client, writes).await? {
-            Ended::Done => return Ok(true),
-            Ended::ConditionFailed => return Ok(false),
-            Ended::Passing if pauses.pause().await => {}
-            Ended::Passing => return Err(aws_error::of_code(OPERATION, "ThrottlingException")),
+impl Table {
+    /// Writes all of these, in this table and others, or none; `false` if a condition did not hold.
+    pub(crate) async fn transact(&self, writes: &[TransactWriteItem]) -> Result<bool, PortError> {
+        let mut pauses = Patience::brief().pauses();
+        loop {
+            match self.write_once(writes).await? {
+                Ended::Done => return Ok(true),
+                Ended::ConditionFailed => {
+                    writes.iter().for_each(|_| self.units.add_refused());
+                    return Ok(false);
+                }
+                Ended::Passing if pauses.pause().await => {}
+                Ended::Passing => return Err(aws_error::of_code(OPERATION, "ThrottlingException")),
+            }
+        }
+    }
+
+    async fn write_once(&self, writes: &[TransactWriteItem]) -> Result<Ended, PortError> {
+        let transaction = self.client.transact_write_items().client_request_token(request_token());
+        let transaction = transaction.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let sent = Box::pin(transaction.set_transact_items(Some(writes.to_vec())).send()).await;
+        match sent {
+            Ok(output) => {
+                self.units.add(output.consumed_capacity());
+                Ok(Ended::Done)
+            }
+            Err(error) => ended_by(&error),
         }
     }
 }
 
-async fn write_once(client: &Client, writes: &[TransactWriteItem]) -> Result<Ended, PortError> {
-    let transaction = client.transact_write_items().client_request_token(request_token());
-    let sent = Box::pin(transaction.set_transact_items(Some(writes.to_vec())).send()).await;
-    let Err(error) = sent else { return Ok(Ended::Done) };
+fn ended_by(error: &SdkError<TransactWriteItemsError>) -> Result<Ended, PortError> {
     let cancelled = match error.as_service_error() {
         Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled,
         Some(
@@ -95,7 +110,7 @@ async fn write_once(client: &Client, writes: &[TransactWriteItem]) -> Result<End
             // A try whose answer was lost is still being carried out. Once it is, the next one's condition fails.
             | TransactWriteItemsError::TransactionInProgressException(_),
         ) => return Ok(Ended::Passing),
-        _ => return Err(aws_error::of_call(OPERATION, &error)),
+        _ => return Err(aws_error::of_call(OPERATION, error)),
     };
     let codes: Vec<&str> =
         cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code()).collect();
@@ -104,7 +119,7 @@ async fn write_once(client: &Client, writes: &[TransactWriteItem]) -> Result<End
     } else if codes.iter().any(|code| PASSING.contains(code)) {
         Ok(Ended::Passing)
     } else {
-        Err(aws_error::of_call(OPERATION, &error))
+        Err(aws_error::of_call(OPERATION, error))
     }
 }
 
@@ -139,7 +154,7 @@ mod tests {
         });
         let table = Table::new(stub.client(), "table".to_owned());
         let write = table.write(Change::Put(item([("pk", s("a"))])), None, Item::new());
-        let ended = transact(&stub.client(), &[write]).await;
+        let ended = Table::new(stub.client(), "table".to_owned()).transact(&[write]).await;
         let token =
             |call: &serde_json::Value| call["ClientRequestToken"].as_str().expect("a token").to_owned();
         (ended, stub.calls(OPERATION).iter().map(token).collect())

@@ -6,7 +6,7 @@ use redial_engine::protection::{Guard, Seen, Settings};
 
 use super::*;
 use crate::stub_dynamo::{StubDynamo, error};
-use crate::write_units::WriteUnits;
+use crate::write_units::{MeteredClient, WriteUnits};
 
 const STATE: &str = "origin#https://push.example";
 
@@ -219,7 +219,8 @@ async fn a_failed_addition_is_reported_for_its_origin_alone() {
 async fn write_units_are_metered() {
     let harness = Harness::new();
     let units = WriteUnits::default();
-    let worker = harness.worker.clone().metered(units.clone());
+    let client = MeteredClient::new(harness.table.client(), units.clone());
+    let worker = DynamoProtection::new(client, "control".to_owned());
     worker.exchange(&circuit("a"), 0, open(), at(0)).await.expect("it is written");
     worker.add(0, vec![(circuit("a"), attempts(1))], at(0)).await;
     assert_eq!(units.take(), 3);
