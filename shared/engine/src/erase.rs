@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::ports::{ErasureMarks, ErasureRequests, Found, PersonSearch, PortError, SubscriptionBook};
 use redial_core::endpoint::HashKeys;
-use redial_core::erasure::{Erasure, MOST_PENDING};
+use redial_core::erasure::{Erasure, MOST_PENDING, requested_at};
 use redial_core::identity::SubscriptionKey;
 use redial_core::time::Timestamp;
 
@@ -32,7 +32,8 @@ pub async fn request(
         match (pending, now_stored) {
             (Some(pending), Some(Found::Stored(newer))) => {
                 // It was stored again since, or was never marked.
-                let again = pending.again(newer.recipient.endpoint().clone(), keys, now);
+                let requested_at = requested_at(now, newer.created_at);
+                let again = pending.again(newer.recipient.endpoint().clone(), keys, requested_at);
                 if requests.advance(&pending, &again).await? {
                     break again;
                 }
@@ -40,12 +41,15 @@ pub async fn request(
             (Some(pending), _) => break pending,
             (None, _) if requests.count_pending(&wanted.tenant).await? >= MOST_PENDING => return Ok(None),
             (None, now_stored) => {
-                let (endpoint, former) = match now_stored {
-                    Some(Found::Stored(stored)) => (Some(stored.recipient.endpoint().clone()), None),
-                    Some(Found::Deleted { endpoint_hash, at: _ }) => (None, endpoint_hash),
-                    Some(Found::Unknown) | None => (None, None),
-                };
-                let wanted = Erasure { endpoint, former: former.into_iter().collect(), ..wanted };
+                let mut wanted = wanted;
+                match now_stored {
+                    Some(Found::Stored(stored)) => {
+                        wanted.requested_at = requested_at(wanted.requested_at, stored.created_at);
+                        wanted.endpoint = Some(stored.recipient.endpoint().clone());
+                    }
+                    Some(Found::Deleted { endpoint_hash, at: _ }) => wanted.former.extend(endpoint_hash),
+                    Some(Found::Unknown) | None => {}
+                }
                 break requests.begin(wanted).await?;
             }
         }

@@ -12,7 +12,7 @@ use redial_adapters::{
 };
 use redial_core::{
     endpoint::EndpointHash,
-    erasure::{At, Counts, Person, Searched, search_from},
+    erasure::{At, Counts, Person, Searched, requested_at, search_from},
     identity::Tenant,
     rate::Rate,
     time::Timestamp,
@@ -125,7 +125,7 @@ impl Erase {
             let question = format!("Erase {} from {}, for good?", subject.in_words(&tenant), target.name);
             confirm.ask(&question, "nothing was erased")?;
         }
-        let mut person = subject.person(tenant, &target).await?;
+        let (mut person, created_at) = subject.person(tenant, &target).await?;
         let begun = if dry_run { None } else { Checkpoint::<Erased>::resume(&path, &identity)? };
         let mut checkpoint = match begun {
             Some(checkpoint) => checkpoint,
@@ -158,7 +158,9 @@ impl Erase {
             None => {
                 let longest = longest_timeout(&target).await?;
                 let now = System.now();
-                let marked = target.subscriptions_without_secrets().mark(&person, now, now).await;
+                // This machine's clock may be behind that of the function that stored it.
+                let requested_at = requested_at(now, created_at);
+                let marked = target.subscriptions_without_secrets().mark(&person, requested_at, now).await;
                 marked.map_err(|error| failed(&error))?;
                 let at = search_from(System.now(), longest);
                 checkpoint.progress.search_from = Some(at);

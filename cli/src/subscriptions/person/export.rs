@@ -50,7 +50,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let target = self.target.resolve().await?;
-        let person = self.subject.person(self.tenant, &target).await?;
+        let (person, _) = self.subject.person(self.tenant, &target).await?;
         let store = persons(&target);
         let failed = |error| AwsError::of_port(&error).failure("the tables cannot be searched");
         let bar = bar(store.items().await.map_err(failed)?, "searching");

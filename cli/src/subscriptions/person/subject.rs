@@ -5,6 +5,7 @@ use redial_core::{
     erasure::Person,
     identity::{SubscriptionId, Tenant},
     message::ProducerRef,
+    time::Timestamp,
 };
 use redial_engine::ports::{Found, SubscriptionBook as _};
 use ring::digest::{SHA256, digest};
@@ -31,23 +32,30 @@ fn producer_ref(text: &str) -> Result<ProducerRef, &'static str> {
 }
 
 impl SubjectArgs {
-    pub(super) async fn person(self, tenant: Tenant, target: &Target) -> Result<Person, Failure> {
+    /// Whom it is about, and when the subscription was first stored, if it is stored.
+    pub(super) async fn person(
+        self,
+        tenant: Tenant,
+        target: &Target,
+    ) -> Result<(Person, Option<Timestamp>), Failure> {
         let Self { subscription, producer_ref } = self;
         let hash_keys = Some(hash_keys(target).await?);
         let mut person =
             Person { tenant, subscription, producer_ref, endpoint: None, hashes: Vec::new(), hash_keys };
+        let mut created_at = None;
         if let Some(key) = person.key() {
             match target.subscriptions_without_secrets().find(&key).await? {
                 Found::Stored(stored) => {
                     let endpoint = stored.recipient.endpoint().clone();
                     person.hashes = person.hash_keys.iter().flat_map(|keys| keys.all_of(&endpoint)).collect();
                     person.endpoint = Some(endpoint);
+                    created_at = stored.created_at;
                 }
                 Found::Deleted { endpoint_hash, at: _ } => person.hashes.extend(endpoint_hash),
                 Found::Unknown => {}
             }
         }
-        Ok(person)
+        Ok((person, created_at))
     }
 
     /// The options for a file that stays behind: without the `ref`.

@@ -209,6 +209,21 @@ fn what_is_stored_again_is_erased_by_the_same_request_again() {
 }
 
 #[test]
+fn what_a_worker_stored_whose_clock_is_ahead_is_erased() {
+    let api = Api::new();
+    let (key, request) = (subscription("acme", "s1"), json!({"subscription": "s1"}));
+    // The second is stored while the first erasure is pending.
+    for _ in 0..2 {
+        assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
+        let ahead = Clock::now(&api.memory).plus(Duration::from_secs(2));
+        api.memory.state().subscriptions.get_mut(&key).expect("it is stored").created_at = Some(ahead);
+        api.memory.pass(Duration::from_secs(1));
+        assert_eq!(api.post("/v1/erasures", &request).status, 202);
+        assert!(!api.memory.state().subscriptions.contains_key(&key));
+    }
+}
+
+#[test]
 fn a_search_at_a_table_of_a_later_release_is_not_done() {
     let api = Api::new();
     let answer = api.post("/v1/erasures", &json!({"subscription": "s1"}));

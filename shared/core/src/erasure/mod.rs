@@ -18,7 +18,7 @@ mod request;
 mod search;
 
 pub use self::person::Person;
-pub use self::request::{Erasure, ErasureId, ErasureState, MOST_PENDING};
+pub use self::request::{Erasure, ErasureId, ErasureState, MOST_PENDING, requested_at};
 pub use self::search::{At, Counts, Kind, LONGEST_INVOCATION, Place, Searched, search_from};
 
 use std::fmt;

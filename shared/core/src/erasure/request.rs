@@ -37,6 +37,12 @@ impl ErasureId {
     }
 }
 
+/// When an erasure counts as requested of a subscription that was found at `now` and was first stored at `created_at`: not before that. The
+/// worker that stored it may have a clock that is ahead, and a subscription that was stored after the request is a later one, which stays.
+pub fn requested_at(now: Timestamp, created_at: Option<Timestamp>) -> Timestamp {
+    created_at.map_or(now, |at| at.max(now))
+}
+
 labels! {
     pub enum ErasureState {
         /// It is marked, or about to be: workers that have not seen the mark may still be at work.
@@ -131,13 +137,13 @@ impl Erasure {
         distinct(own.chain(self.former.iter().cloned()))
     }
 
-    /// From its beginning, about a subscription that was stored since and leads to `endpoint`.
+    /// From its beginning, about a subscription that was stored since and leads to `endpoint`; see [`requested_at`].
     #[must_use]
-    pub fn again(&self, endpoint: Endpoint, keys: &HashKeys, now: Timestamp) -> Self {
+    pub fn again(&self, endpoint: Endpoint, keys: &HashKeys, requested_at: Timestamp) -> Self {
         Self {
             former: self.hashes(keys),
             endpoint: Some(endpoint),
-            requested_at: now,
+            requested_at,
             marked_at: None,
             at: Some(At::start()),
             step: self.step + 1,
@@ -202,6 +208,12 @@ mod tests {
         assert_eq!((done.state(), done.read, done.found.total()), (ErasureState::Done, 14, 2));
         assert_eq!((done.step, done.done_at), (3, Some(at(80))));
         assert_eq!((&done.subscription, &done.endpoint, done.producer_ref.is_none()), (&None, &None, true));
+    }
+
+    #[test]
+    fn it_is_requested_no_earlier_than_its_subscription_was_stored() {
+        let stored = [None, Some(at(3)), Some(at(7))];
+        assert_eq!(stored.map(|created_at| requested_at(at(5), created_at)), [at(5), at(5), at(7)]);
     }
 
     #[test]
