@@ -51,7 +51,7 @@ impl Quota {
                 "delete subscriptions that are not needed, or ask the operator for a higher quota"
             }
             Self::Parked => {
-                "send without `deliver_at`, send again when messages that wait have been sent, or ask the operator for a higher quota"
+                "send without `deliver_at` or `deliver_between`, send again when messages that wait have been sent, or ask the operator for a higher quota"
             }
             Self::DeadLetters => "ask the operator for a higher quota",
         }
@@ -216,6 +216,12 @@ mod tests {
         assert_eq!((ask(u64::MAX, Limit::Off), reading(0, Limit::Off).room()), (Ok(()), None));
         let nothing = ask(0, Limit::Most(0)).expect_err("a quota of nothing").to_string();
         assert!(nothing.starts_with("the tenant has 0 parked messages, and its quota is 0: "), "{nothing}");
+    }
+
+    #[test]
+    fn the_remedy_of_parked_messages_names_both_fields_that_make_them_wait() {
+        let remedy = Quota::Parked.remedy();
+        assert!(remedy.starts_with("send without `deliver_at` or `deliver_between`, "), "{remedy}");
     }
 
     #[test]
