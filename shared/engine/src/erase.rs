@@ -12,10 +12,21 @@ use crate::ports::{ErasureMarks, ErasureRequests, Found, PersonSearch, PortError
 use redial_core::endpoint::HashKeys;
 use redial_core::erasure::{Erasure, MOST_PENDING, requested_at};
 use redial_core::identity::SubscriptionKey;
+use redial_core::recipient::Recipient;
 use redial_core::time::Timestamp;
 
 /// The items of a page.
 pub const PAGE: u16 = 500;
+
+/// What came of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Requested {
+    Pending(Box<Erasure>),
+    /// Nothing was stored: [`MOST_PENDING`] of the tenant's are pending already.
+    TooMany,
+    /// Nothing was stored: what is stored under the id is no person's.
+    IsAWebhook,
+}
 
 /// Stores a request and marks whom it is about. The same request again, while it is pending, is the same erasure; it begins again if the
 /// subscription was stored again since. `None`: nothing was stored, because [`MOST_PENDING`] of the tenant's are pending already.
@@ -26,9 +37,40 @@ pub async fn request(
     wanted: Erasure,
     now: Timestamp,
 ) -> Result<Option<Erasure>, PortError> {
+    Ok(match request_of(requests, subscriptions, keys, wanted, |_| true, now).await? {
+        Requested::Pending(erasure) => Some(*erasure),
+        Requested::TooMany | Requested::IsAWebhook => None,
+    })
+}
+
+/// The same, of a person alone: a webhook stays as it is.
+pub async fn request_of_a_person(
+    requests: &impl ErasureRequests,
+    subscriptions: &(impl SubscriptionBook + ErasureMarks),
+    keys: &HashKeys,
+    wanted: Erasure,
+    now: Timestamp,
+) -> Result<Requested, PortError> {
+    let is_a_person = |recipient: &Recipient| matches!(recipient, Recipient::WebPush(_));
+    request_of(requests, subscriptions, keys, wanted, is_a_person, now).await
+}
+
+async fn request_of(
+    requests: &impl ErasureRequests,
+    subscriptions: &(impl SubscriptionBook + ErasureMarks),
+    keys: &HashKeys,
+    wanted: Erasure,
+    is_erased: impl Fn(&Recipient) -> bool,
+    now: Timestamp,
+) -> Result<Requested, PortError> {
     let stored = loop {
         let pending = requests.find(&wanted.tenant, &wanted.id).await?.filter(|it| it.done_at.is_none());
         let now_stored = stored_of(subscriptions, &wanted).await?;
+        if let Some(Found::Stored(stored)) = &now_stored
+            && !is_erased(&stored.recipient)
+        {
+            return Ok(Requested::IsAWebhook);
+        }
         match (pending, now_stored) {
             (Some(pending), Some(Found::Stored(newer))) => {
                 // It was stored again since, or was never marked.
@@ -39,7 +81,9 @@ pub async fn request(
                 }
             }
             (Some(pending), _) => break pending,
-            (None, _) if requests.count_pending(&wanted.tenant).await? >= MOST_PENDING => return Ok(None),
+            (None, _) if requests.count_pending(&wanted.tenant).await? >= MOST_PENDING => {
+                return Ok(Requested::TooMany);
+            }
             (None, now_stored) => {
                 let mut wanted = wanted;
                 match now_stored {
@@ -55,10 +99,11 @@ pub async fn request(
         }
     };
     if stored.marked_at.is_some() {
-        return Ok(Some(stored));
+        return Ok(Requested::Pending(Box::new(stored)));
     }
     // If another worker has marked it meanwhile, what that one has stored is found by the next request.
-    Ok(Some(mark(requests, subscriptions, keys, &stored, now).await?.unwrap_or(stored)))
+    let marked = mark(requests, subscriptions, keys, &stored, now).await?;
+    Ok(Requested::Pending(Box::new(marked.unwrap_or(stored))))
 }
 
 /// What is stored of the subscription that it is about.

@@ -7,17 +7,15 @@ use axum::extract::{Request, State};
 use http::StatusCode;
 use redial_core::access::{Grant, Scope};
 use redial_core::erasure::{Erasure, ErasureId};
-use redial_core::identity::{SubscriptionId, SubscriptionKey};
+use redial_core::identity::SubscriptionId;
 use redial_core::message::ProducerRef;
-use redial_core::recipient::Recipient;
 use redial_core::shape::{self, Errors, Object};
 use redial_core::time::Timestamp;
-use redial_engine::erase;
-use redial_engine::ports::{Clock, ErasureRequests, Found, HttpApi, SubscriptionBook};
+use redial_engine::erase::{self, Requested};
+use redial_engine::ports::{Clock, ErasureRequests, HttpApi};
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Id, Worker, parsed};
-use crate::app::App;
 use crate::authorize::Need;
 use crate::limits::OTHERS;
 use crate::problem::{Kind, Problem};
@@ -37,14 +35,13 @@ pub async fn create<E: HttpApi + 'static>(State(app): Worker<E>, request: Reques
     if wanted.producer_ref.is_some() && !grant.allows(Scope::Send) {
         return Err(Kind::Forbidden.into());
     }
-    if is_of_a_webhook(&app, &wanted).await? {
-        return Err(Kind::IsAWebhook.into());
-    }
     let (requests, subscriptions) = (app.env.erasure_requests(), app.env.subscriptions());
-    let requested = erase::request(requests, subscriptions, &app.settings.hash_keys, wanted, now).await;
+    let keys = &app.settings.hash_keys;
+    let requested = erase::request_of_a_person(requests, subscriptions, keys, wanted, now).await;
     match requested.map_err(|error| app.failed(&error))? {
-        Some(erasure) => Ok(respond::json(StatusCode::ACCEPTED, &description(&erasure))),
-        None => Err(Problem::rate_limited(AGAIN_AFTER)),
+        Requested::Pending(erasure) => Ok(respond::json(StatusCode::ACCEPTED, &description(&erasure))),
+        Requested::TooMany => Err(Problem::rate_limited(AGAIN_AFTER)),
+        Requested::IsAWebhook => Err(Kind::IsAWebhook.into()),
     }
 }
 
@@ -56,13 +53,6 @@ pub async fn get<E: HttpApi + 'static>(State(app): Worker<E>, id: Id, request: R
     let found = app.env.erasure_requests().find(&grant.tenant, &id).await;
     let found = found.map_err(|error| app.failed(&error))?.ok_or(Kind::NotFound)?;
     Ok(respond::json(StatusCode::OK, &description(&found)))
-}
-
-async fn is_of_a_webhook<E: HttpApi>(app: &App<E>, wanted: &Erasure) -> Result<bool, Problem> {
-    let Some(id) = wanted.subscription.clone() else { return Ok(false) };
-    let key = SubscriptionKey { tenant: wanted.tenant.clone(), id };
-    let found = app.env.subscriptions().find(&key).await.map_err(|error| app.failed(&error))?;
-    Ok(matches!(found, Found::Stored(stored) if matches!(stored.recipient, Recipient::Webhook(_))))
 }
 
 fn read(text: &str, grant: &Grant, now: Timestamp) -> Result<Erasure, Problem> {

@@ -64,6 +64,15 @@ fn an_erasure_is_marked_when_it_is_answered_and_done_after_the_search() {
 }
 
 #[test]
+fn a_request_reads_its_subscription_once() {
+    let api = Api::new();
+    assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
+    api.memory.state().trace.clear();
+    assert_eq!(api.post("/v1/erasures", &json!({"subscription": "s1"})).status, 202);
+    assert_eq!(api.memory.state().trace.iter().filter(|call| **call == "find").count(), 1);
+}
+
+#[test]
 fn another_tenant_s_key_neither_erases_nor_finds() {
     let api = Api::new();
     assert_eq!(api.put("/v1/subscriptions/s1", &document("a")).status, 201);
