@@ -12,13 +12,14 @@ mod items;
 mod tables;
 
 use redial_core::erasure::{At, Counts, Kind, Person, Place, Searched};
+use redial_core::identity::SubscriptionKey;
 use redial_engine::ports::{PersonSearch, PortError};
 use serde_json::Value;
 
 use crate::aws_error;
 use crate::config::Tables;
-use crate::table::attributes::{Item, Read as _, key};
-use crate::table::{Table, scan_page};
+use crate::table::attributes::{self, Item, Read as _, key, s};
+use crate::table::{self, Table, scan_page};
 use crate::write_units::MeteredClient;
 
 /// Something that is kept about the person.
@@ -34,6 +35,13 @@ pub struct Found {
 #[derive(Clone, Debug)]
 enum Change {
     Delete(Vec<Item>),
+    /// This row of this tag, unless the subscription is stored again with the tag: then the row is the later subscription's, and without it
+    /// messages to the tag's audience would pass it over for good.
+    DeleteTag {
+        row: Item,
+        subscription: SubscriptionKey,
+        tag: String,
+    },
     /// Its body is replaced by this.
     Redact(Item, String),
     /// This is put in its place.
@@ -95,7 +103,7 @@ impl DynamoPersons {
         let place = at.place().ok_or_else(|| aws_error::of_code("Scan", "AnotherRelease"))?;
         let after = at.key().map(|(pk, sk)| match sk {
             Some(sk) => key(pk, sk),
-            None => crate::table::attributes::item([("pk", crate::table::attributes::s(pk))]),
+            None => attributes::item([("pk", s(pk))]),
         });
         let scan = self.table(place).scan().limit(i32::from(limit)).set_exclusive_start_key(after);
         let read = scan_page(scan).await?;
@@ -127,9 +135,21 @@ impl DynamoPersons {
         let table = self.table(found.place);
         match &found.change {
             Change::Delete(keys) => table.delete_all(keys.clone()).await,
+            Change::DeleteTag { row, subscription, tag } => {
+                // The row is written and removed in one transaction with the item, so this one meets no state between.
+                let is_stray = "attribute_not_exists(endpoint) OR NOT contains(#tags, :tag)";
+                let own = attributes::item([("pk", s(subscription.to_string()))]);
+                let own = self.table(Place::Subscriptions).write(
+                    table::Change::Check(own),
+                    Some(is_stray),
+                    attributes::item([(":tag", s(tag))]),
+                );
+                let row = table.write(table::Change::Delete(row.clone()), None, Item::new());
+                table.transact(&[own, row]).await.map(|_| ())
+            }
             Change::Put(item) => table.put(item.clone()).await,
             Change::Redact(key, body) => {
-                let values = [(":body", crate::table::attributes::b(body.as_bytes()))];
+                let values = [(":body", attributes::b(body.as_bytes()))];
                 let expression = "SET body = :body";
                 table.update_if(key.clone(), expression, "attribute_exists(pk)", values).await.map(|_| ())
             }
@@ -151,30 +171,80 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{subscription, tenant};
-    use crate::stub_dynamo::StubDynamo;
+    use crate::stub_dynamo::{StubDynamo, error};
 
-    #[tokio::test]
-    async fn a_table_of_a_later_release_is_an_error_and_not_the_end() {
-        let stub = StubDynamo::new(|operation, _| panic!("{operation}"));
-        let name = || "t".to_owned();
-        let tables = Tables {
-            deliveries: name(),
-            subscriptions: name(),
-            audiences: name(),
-            parked: name(),
-            dead_letters: name(),
-            control: name(),
-        };
-        let person = Person {
+    fn persons(stub: &StubDynamo) -> DynamoPersons {
+        let [deliveries, subscriptions, audiences, parked, dead_letters, control] =
+            ["deliveries", "subscriptions", "audiences", "parked", "dead_letters", "control"]
+                .map(str::to_owned);
+        let tables = Tables { deliveries, subscriptions, audiences, parked, dead_letters, control };
+        DynamoPersons::new(stub.client(), &tables)
+    }
+
+    fn person() -> Person {
+        Person {
             tenant: tenant("acme"),
             subscription: Some(subscription("s1").id),
             producer_ref: None,
             hashes: Vec::new(),
             endpoint: None,
             hash_keys: None,
-        };
+        }
+    }
+
+    /// A search of audiences that finds the row of a tag, and the row's deletion.
+    async fn erase_tag(tenant: &'static str, is_stored_again: bool) -> (Searched, StubDynamo) {
+        let stub = StubDynamo::new(move |operation, _| match operation {
+            "Scan" => {
+                let pk = if tenant == "run" { "run##news#03" } else { "acme#news#03" };
+                Ok(json!({"Items": [{"pk": {"S": pk}, "sk": {"S": "s1"}}]}))
+            }
+            "TransactWriteItems" if is_stored_again => {
+                let mut cancelled = error("TransactionCanceledException");
+                cancelled["CancellationReasons"] =
+                    json!([{"Code": "ConditionalCheckFailed"}, {"Code": "None"}]);
+                Err(cancelled)
+            }
+            "TransactWriteItems" => Ok(json!({})),
+            other => panic!("{other}"),
+        });
+        let person = Person { tenant: crate::fixtures::tenant(tenant), ..person() };
+        let searched = persons(&stub).erase_page(&person, &At::of(Place::Audiences), 5).await;
+        (searched.expect("no call fails"), stub)
+    }
+
+    #[tokio::test]
+    async fn the_row_of_a_tag_is_deleted_unless_the_subscription_is_stored_with_it() {
+        for (tenant, pk) in [("acme", "acme#news#03"), ("run", "run##news#03")] {
+            let (searched, stub) = erase_tag(tenant, false).await;
+            assert_eq!(searched.found.iter().collect::<Vec<_>>(), [("tag", 1)]);
+            let [call] = stub.calls("TransactWriteItems").try_into().expect("one call");
+            let expected = json!([
+                {"ConditionCheck": {
+                    "TableName": "subscriptions",
+                    "Key": {"pk": {"S": format!("{tenant}#s1")}},
+                    "ConditionExpression": "attribute_not_exists(endpoint) OR NOT contains(#tags, :tag)",
+                    "ExpressionAttributeNames": {"#tags": "tags"},
+                    "ExpressionAttributeValues": {":tag": {"S": "news"}},
+                }},
+                {"Delete": {"TableName": "audiences", "Key": {"pk": {"S": pk}, "sk": {"S": "s1"}}}},
+            ]);
+            assert_eq!(call["TransactItems"], expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_row_of_a_subscription_that_is_stored_again_stays_and_the_search_goes_on() {
+        let (searched, stub) = erase_tag("acme", true).await;
+        assert_eq!(stub.calls("TransactWriteItems").len(), 1, "it is no contention");
+        assert_eq!(searched.next, Some(At::of(Place::Control)));
+    }
+
+    #[tokio::test]
+    async fn a_table_of_a_later_release_is_an_error_and_not_the_end() {
+        let stub = StubDynamo::new(|operation, _| panic!("{operation}"));
         let at: At = serde_json::from_value(json!({"place": "moons", "after": null})).expect("a position");
-        let error = DynamoPersons::new(stub.client(), &tables).erase_page(&person, &at, 5).await;
+        let error = persons(&stub).erase_page(&person(), &at, 5).await;
         assert_eq!(error.expect_err("it is not read").code, "AnotherRelease");
     }
 }

@@ -154,8 +154,12 @@ impl DynamoPersons {
         let is_run = pk.starts_with("run#") && !pk.starts_with("run##");
         if !is_run {
             let own = if tenant.as_str() == "run" { "run##".to_owned() } else { format!("{tenant}#") };
-            if pk.starts_with(&own) && person.is_subscription(Some(sk)) {
-                found.push(of(Kind::Tag, Change::Delete(vec![key(pk, sk)])));
+            let tag = pk.strip_prefix(&own).and_then(|rest| rest.rsplit_once('#')).map(|(tag, _part)| tag);
+            if let (Some(tag), Some(subscription)) = (tag, person.key())
+                && person.is_subscription(Some(sk))
+            {
+                let change = Change::DeleteTag { row: key(pk, sk), subscription, tag: tag.to_owned() };
+                found.push(of(Kind::Tag, change));
             }
             return Ok(());
         }

@@ -5,7 +5,9 @@
 
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{
+    ConditionCheck, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
+};
 use rand::RngExt as _;
 use redial_engine::ports::{PortError, Randomness as _};
 
@@ -27,6 +29,8 @@ pub(crate) enum Change {
     Update(Item, String),
     /// The item of this key.
     Delete(Item),
+    /// Nothing: the item of this key only has to meet the condition, for the writes beside it to be carried out.
+    Check(Item),
 }
 
 impl Table {
@@ -57,6 +61,12 @@ impl Table {
                 let delete = delete.set_condition_expression(condition).set_expression_attribute_names(names);
                 let delete = delete.set_expression_attribute_values(values).build();
                 write.delete(delete.expect("a delete has its table and its key"))
+            }
+            Change::Check(key) => {
+                let check = ConditionCheck::builder().table_name(&self.name).set_key(Some(key));
+                let check = check.set_condition_expression(condition).set_expression_attribute_names(names);
+                let check = check.set_expression_attribute_values(values).build();
+                write.condition_check(check.expect("a check has its table, key and condition"))
             }
         }
         .build()
