@@ -134,7 +134,7 @@ def listen_at(port):
 
 
 def start(python, root, lock, port, log):
-    """LocalStack in that folder, whose lock it shares: whoever ends this script without its knowledge ends no LocalStack."""
+    """LocalStack in that folder, whose lock it shares: a process that ends this script without its knowledge ends no LocalStack."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(root),

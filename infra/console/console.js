@@ -7,7 +7,7 @@ import { showBreakers, showFailures, showLetters, showSummary, showUnknown } fro
 
 // How often to look whether a server that is gone is back.
 const GONE_MS = 5_000;
-// After so long, a section says that it is still being read.
+// After this time, a section says that it is still being read.
 const STILL_MS = 10_000;
 
 // ---- Reading ----------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def read():
     assert hidden == SECRET, f"infra/template.yaml: NoEcho parameters are {hidden}, expected {SECRET}"
     kept = {name: parameter for name, parameter in parameters.items() if name not in SECRET}
     for name, parameter in kept.items():
-        assert "".join(word.capitalize() for word in words(name)) == name, f"{name}: its words cannot be told apart"
+        assert "".join(word.capitalize() for word in words(name)) == name, f"{name}: its words cannot be separated"
         assert parameter["Type"] in ("String", "Number"), f"{name}: type {parameter['Type']}"
         surplus = parameter.keys() - {"Type", "Default", "Description", "AllowedValues", "AllowedPattern", "ConstraintDescription"}
         assert surplus <= {"MinValue", "MaxValue", "MaxLength"}, f"{name}: {surplus}"

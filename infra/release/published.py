@@ -58,7 +58,7 @@ def check_sbom(path, name, version, validator, packages):
     names = {name for name, _ in listed}
     assert names >= set(HAS[name]), f"{path.name} lacks {set(HAS[name]) - names}"
     assert not names & HAS_NOT, f"{path.name} has {names & HAS_NOT}, which only tests have"
-    # Whoever looks for a vulnerable crate looks for its package URL.
+    # A vulnerable crate is looked up by its package URL.
     for it in components:
         if not it["name"].startswith("redial"):
             assert it["purl"].startswith(f"pkg:cargo/{it['name']}@{it['version']}"), it

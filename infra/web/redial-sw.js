@@ -19,7 +19,7 @@
   // What is remembered at most: deliveries, and reports that could not be sent.
   const MOST_SEEN = 500;
   const MOST_REPORTS = 200;
-  // The API takes so many reports at once.
+  // How many reports the API takes at once.
   const BATCH = 20;
   // A token ends a week after its message's TTL, which is 28 days at most; a report that is older is of no use.
   const REPORT_LIFE_MS = 36 * 24 * 3600 * 1000;
@@ -32,8 +32,8 @@
   const DECLARATIVE_MS = 5 * 1000;
   // A browser without a connection to its push service lets `subscribe()` wait for ever.
   const SUBSCRIBE_MS = 60 * 1000;
-  // For so long a changed subscription is submitted again and again in its event, at first after this pause: browsers end a worker that
-  // takes much longer.
+  // How long a changed subscription is submitted again and again in its event, and the first pause: browsers end a worker that takes
+  // much longer.
   const CHANGE_MS = 60 * 1000;
   const FIRST_PAUSE_MS = 2 * 1000;
   // The tag of its Background Sync.

@@ -236,7 +236,7 @@ async fn a_thousand_webhooks_arrive_once_after_an_outage() {
     let retry = json!({"retry_delays": [2, 5, 10, 20, 60, 60, 60]});
     let message = |n| to_url(&stack, &format!("m{n}"), &url, &retry).to_string();
     stack.send_all((0..MESSAGES).map(message)).await;
-    // So many that each has failed, and some twice.
+    // Enough that each has failed, and some twice.
     stack.webhooks.wait_for("/orders", MESSAGES + 1, PATIENCE).await.expect("they are retried");
     stack.webhooks.bring_up().expect("it comes back");
     for n in 0..MESSAGES {

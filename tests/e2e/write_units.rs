@@ -30,7 +30,7 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Has an invocation deliver so many messages; the write units that DynamoDB charged.
+    /// Has an invocation deliver `many` messages; the write units that DynamoDB charged.
     async fn units(&mut self, many: usize, receivers_ms: &[u64]) -> u64 {
         let of = self.invocations;
         let one = |n: usize| {

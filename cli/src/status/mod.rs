@@ -50,10 +50,10 @@ const WATCH_SECONDS: RangeInclusive<u64> = 1..=3_600;
 /// Shows the state of a delivery, of all in a state, or with --summary of the whole stack
 ///
 /// ID is what `redial send` printed: the message's own id, the one that follows from its idempotency key, or the SQS
-/// MessageId. A delivery is recorded as soon as a worker has received its message, if it has to wait with what holds it back and until when, and
-/// for 15 days after its last change; a message that could
-/// not be parsed has only a dead letter. `ttl` is the TTL that the message was given, its own or its class's, and `dispatched` the time at
-/// which a worker went out to make the first attempt. Whether it was displayed, clicked or closed is shown if the message requested
+/// MessageId. A delivery is recorded as soon as a worker has received its message, if it has to wait with what holds it back and when that
+/// ends, and for 15 days after its last change; a message that could not be parsed has only a dead letter. `ttl` is the TTL that the message
+/// was given, its own or its class's, and `dispatched` the time at which a worker went out to make the first attempt. Whether it was
+/// displayed, clicked or closed is shown if the message requested
 /// acknowledgements and the user's browser sent them; such a delivery is recorded for at least a week after its TTL.
 ///
 /// --state lists a tenant's deliveries that wait for a retry, were held back, or have ended otherwise than by a success, the latest first, with

@@ -56,7 +56,7 @@ impl Failures {
         Self(Kept::of(Follower::new(logs, Vec::new(), Filter::of_verdicts(&VERDICTS), now, now)))
     }
 
-    /// Reads what is new, for about so long and at least a page. If that was not all, it returns up to when it has read. The next call
+    /// Reads what is new, for about `at_most` and at least a page. If that was not all, it returns up to when it has read. The next call
     /// resumes there, and after an error where this one failed.
     pub(crate) async fn read(
         &mut self,

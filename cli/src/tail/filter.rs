@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipient_of_a_page_is_found_by_its_id_and_all_of_them_by_the_message_s() {
+    fn page_recipients_are_found_by_their_own_id_or_the_message_s() {
         let one = format!("{RUN}-3-12");
         for (id, shown) in [
             (None, vec![7, 12]),

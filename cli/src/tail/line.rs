@@ -85,7 +85,7 @@ pub(crate) fn line(event: &Event) -> String {
     line.trim_end().chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The line as it fits into a terminal of so many columns: in a narrow one with the time alone, without the widths of columns, and broken
+/// The line as it fits into a terminal of `columns`: in a narrow one with the time alone, without the widths of columns, and broken
 /// at words.
 fn within(line: String, columns: Option<usize>) -> Vec<String> {
     let Some(columns) = columns.filter(|columns| *columns < WIDE) else { return vec![line] };

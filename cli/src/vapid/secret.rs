@@ -183,7 +183,7 @@ mod tests {
     const SECRET: &str = "arn:aws:secretsmanager:eu-central-1:1:secret:VapidSecret-a";
 
     #[test]
-    fn a_managed_secret_is_refused_with_the_way_to_release_it_and_so_is_one_with_an_unknown_owner() {
+    fn a_secret_that_the_stack_manages_or_may_manage_is_refused() {
         let managed = |physical_id: &str, status| {
             let detail =
                 StackResourceDetail::builder().physical_resource_id(physical_id).resource_status(status);

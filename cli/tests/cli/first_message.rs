@@ -76,7 +76,7 @@ fn the_first_message_of_the_readme_arrives_on_this_machine() {
     interrupt(&listener);
     assert_eq!(listener.wait().expect("it ends").code(), Some(0));
 
-    // It answers as it is told; what was sent in between has not been lost.
+    // It answers as its options say; what was sent in between has not been lost.
     let (mut listener, mut arrived) =
         listening("local listen --json --answer 503,200 --retry-after 1", state);
     succeeds(&mut unregistered("send --tenant acme --to s1 --payload again --id again", state));

@@ -1,4 +1,4 @@
-//! What a user of LocalStack is told, and what a stack leaves in it. Where none is named by `REDIAL_LOCALSTACK_ENDPOINT`, nothing runs.
+//! What Redial reports to a user of LocalStack, and what a stack leaves in it. Where none is named by `REDIAL_LOCALSTACK_ENDPOINT`, nothing runs.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 

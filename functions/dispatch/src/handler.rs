@@ -232,7 +232,7 @@ mod tests {
         (memory, worker)
     }
 
-    /// One invocation with so many seconds left.
+    /// One invocation with `secs` seconds left.
     async fn invoke(worker: &DispatchWorker, records: Vec<Record>, secs: u64) -> Result<Vec<String>, Error> {
         let mut context = Context::default();
         context.request_id = format!("invocation-{secs}");

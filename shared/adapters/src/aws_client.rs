@@ -159,7 +159,7 @@ mod tests {
         read.as_ref().is_ok_and(|secret| secret.expose() == "s3cret")
     }
 
-    /// Secrets Manager, if it takes so long.
+    /// A Secrets Manager that answers after `wait`.
     async fn answering_after(wait: Duration) -> Receiver {
         Receiver::plain_http(move |_| async move {
             tokio::time::sleep(wait).await;

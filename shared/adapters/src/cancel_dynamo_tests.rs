@@ -25,7 +25,7 @@ fn number(number: i64) -> Value {
     json!({"N": number.to_string()})
 }
 
-/// What a worker left: an attempt whose lease ends so many seconds from now, or what followed it.
+/// What a worker left: an attempt whose lease ends `lease_secs` seconds from now, or what followed it.
 fn stored(state: State, lease_secs: i64) -> Value {
     let text = |text: &str| json!({"S": text});
     json!({
@@ -144,7 +144,7 @@ async fn a_change_in_between_is_judged_again() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_its_batch_lists_was_sent_and_its_batch_is_closed_before_it_is_cancelled() {
+async fn an_attempt_counts_as_sent_if_its_closed_batch_lists_it() {
     for listed in [true, false] {
         let table = holding(&stored(State::Sending, -1));
         if listed {

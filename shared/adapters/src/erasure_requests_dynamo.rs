@@ -128,7 +128,7 @@ impl ErasureRequests for DynamoErasureRequests {
         if self.write(key.clone(), attributes(&erasure), is_new).await? {
             return Ok(erasure);
         }
-        // The same, requested at the same moment. If it is done already, this one was told of its whole search.
+        // The same, requested at the same moment. If it is done already, its whole search covered this one, too.
         Ok(self.find(&erasure.tenant, &erasure.id).await?.unwrap_or(erasure))
     }
 

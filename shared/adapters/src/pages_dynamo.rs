@@ -2,8 +2,8 @@
 //!
 //! | pk | sk | what | expires |
 //! |---|---|---|---|
-//! | `run#<tenant>#<run>#<part>` | `members#<first>` | the members of the page that so many of its part come before, as one text, when the run was opened, and what its message says of itself | with the run |
-//! | the same | `sheet#<first>` | what became of their places: who holds it until when, at which step it is, when it was written, and when the last that were sent were | with the run |
+//! | `run#<tenant>#<run>#<part>` | `members#<first>` | the members of the page that begins behind `first` of its part, as one text, when the run was opened, and what its message says of itself | with the run |
+//! | the same | `sheet#<first>` | what became of their places: who holds it, when that lease ends, at which step it is, when it was written, and when the last that were sent were | with the run |
 //!
 //! A part has a partition of its own: a page is some ten writes, and a partition takes a thousand a second. The numbers have ten digits,
 //! so that their order is that of the texts: the page of a position is the last one that begins at it or before it.
@@ -292,7 +292,7 @@ mod tests {
         SubscriptionId::parse(&format!("s{number:05}")).expect("an id")
     }
 
-    /// A table with so many pages of three subscriptions each, of the numbers 1, 3, 5 and so on.
+    /// A table with `many` pages of three subscriptions each, of the numbers 1, 3, 5 and so on.
     async fn with_pages(many: u32) -> (FakeTable, Table) {
         let fake = FakeTable::default();
         let table = Table::new(fake.client(), "audiences".to_owned());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redial_core::hash::fnv1a;
 
-/// One of so many deliveries has the lines of its successes in a sample.
+/// One in this number of deliveries has the lines of its successes in a sample.
 pub const SAMPLE: u64 = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -248,7 +248,7 @@ fn each_invocation_logs_its_successes_together_whichever_have_lines() {
 }
 
 #[test]
-fn what_is_held_back_has_a_line_with_what_holds_it_and_until_when() {
+fn a_held_back_message_is_logged_with_its_cause_and_end_time() {
     let id = DeliveryId::parse("order-1").expect("valid");
     let tenant = Tenant::parse("acme").expect("valid");
     let telemetry = JsonTelemetry::new("my-stack".to_owned());

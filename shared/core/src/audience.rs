@@ -45,7 +45,7 @@ impl Audience {
         paced.map_or(PAGE, |paced| (paced.ceil() as u16).clamp(1, PAGE))
     }
 
-    /// How long a part rests after a page of so many: 16 hours at most, after a page of one at `1/h`.
+    /// How long a part rests after a page of `recipients`: 16 hours at most, after a page of one at `1/h`.
     pub fn rest_after(&self, recipients: usize) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let secs = recipients as f64 * f64::from(SHARDS) / rate.per_second();

@@ -147,7 +147,7 @@ checked_text! {
 }
 
 impl EndpointHash {
-    /// So many digits of it are shown where a line has to be short.
+    /// The digits of it that are shown where a line has to be short.
     pub const SHORT: usize = 8;
 
     pub fn short(&self) -> &str {

@@ -29,7 +29,7 @@ pub(crate) fn time(rfc3339: &str) -> Timestamp {
     Timestamp::parse_rfc3339(rfc3339).expect("valid")
 }
 
-/// A fixed moment, and so many seconds after it.
+/// The moment `secs` seconds after a fixed one.
 pub(crate) fn at(secs: u64) -> Timestamp {
     Timestamp::from_secs(1_000_000).plus(Duration::from_secs(secs))
 }

@@ -26,7 +26,7 @@ const WAITS_AT_MOST: Duration = Duration::from_secs(6 * 86_400);
 /// How long a worker relies on a line's registration. Half of [`FORGOTTEN_AFTER`]: by then whatever it put there on its word is seen.
 pub const REMEMBERED: Duration = Duration::from_secs(300);
 
-/// An empty line is forgotten so long after it was registered last.
+/// An empty line is forgotten this long after it was registered last.
 pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
 /// What has no deadline of its own waits until a whole hour, so that a message that is put twice has one key.
@@ -35,7 +35,7 @@ const WHOLE: i64 = 3600;
 /// Which messages wait in lines: the urgent look again by themselves.
 pub const RANKS: [Rank; 2] = [Rank::Middle, Rank::Last];
 
-/// A tenant's messages lie in one of so many shards.
+/// A tenant's messages lie in one of this number of shards.
 const TENANTS_PART: u16 = 4;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -58,7 +58,7 @@ impl Line {
         Some(Self { lane: Lane::from_label(lane)?, origin: Origin::parse(origin)? })
     }
 
-    /// The shard of a delivery, in a line of so many.
+    /// The shard of a delivery, in a line of `shards`.
     pub fn shard_of(&self, delivery: &DeliveryKey, rank: Rank, shards: u16) -> LineShard {
         let shards = u64::from(shards.clamp(1, MAX_SHARDS));
         let of_tenant = tenants_place(&delivery.tenant) % shards;
@@ -86,7 +86,7 @@ fn tenants_place(tenant: &Tenant) -> u64 {
     fnv1a(tenant.as_str().bytes())
 }
 
-/// Until when a message waits that has this deadline.
+/// When the wait of a message with this deadline ends.
 pub fn waits_until(deadline: Deadline, now: Timestamp) -> Timestamp {
     let most = now.plus(WAITS_AT_MOST).as_secs();
     let most = Timestamp::from_secs(most.div_euclid(WHOLE).saturating_mul(WHOLE));

@@ -149,7 +149,7 @@ pub fn source_of(recipient: &RecipientRef) -> String {
 pub struct Places(u128);
 
 impl Places {
-    /// The first so many.
+    /// The first `many`.
     pub fn below(many: usize) -> Self {
         (0..many.min(MOST)).collect()
     }

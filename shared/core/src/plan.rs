@@ -27,7 +27,7 @@ pub enum Plan {
     FailedNoRetries(Reason),
     /// Done, failed.
     DeadLetter(Reason),
-    /// In doubt if this attempt may have arrived all the same.
+    /// In doubt if this attempt may have arrived nevertheless.
     Retry { not_before: Timestamp, reason: Reason, in_doubt: bool },
     /// Done: a caller cancelled it while it waited.
     Cancelled,

@@ -1,4 +1,4 @@
-//! So many in a span of time: 2000/s, 120/min.
+//! A number in a span of time: 2000/s, 120/min.
 //!
 //! It stays the two whole numbers that it was written as: what a simulation counts is exact, however long it runs.
 
@@ -34,7 +34,7 @@ impl Rate {
         u64::from(n) * self.span.1 / u64::from(self.count)
     }
 
-    /// So many in that many milliseconds: the rate as the ratio of the two.
+    /// A number, and the milliseconds that it holds for: the rate as the ratio of the two.
     pub fn ratio(self) -> (u64, u64) {
         (u64::from(self.count), self.span.1)
     }

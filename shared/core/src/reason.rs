@@ -12,7 +12,7 @@ labels! {
         SubscriptionUnknown = "subscription_unknown",
         /// The message names a subscription that is switched off, gone or in quarantine.
         SubscriptionOff = "subscription_off",
-        /// The browser said until when its subscription holds, and that time is over; or nothing was heard of it for too long.
+        /// The subscription is past the expiration time that the browser gave; or nothing was heard of it for too long.
         SubscriptionExpired = "subscription_expired",
         SubscriptionStale = "subscription_stale",
         /// Its subscription is suspect, and the stack holds messages to such subscriptions.

@@ -44,7 +44,7 @@ pub struct WaitSettings {
     pub bucket_secs: u32,
     /// The most shards that a bucket is divided into.
     pub shards: u16,
-    /// A bucket gets another shard for each so many messages.
+    /// A bucket gets another shard for each of this number of messages.
     pub messages_a_shard: u32,
 }
 
@@ -60,7 +60,7 @@ impl Default for WaitSettings {
 }
 
 impl WaitSettings {
-    /// Into how many shards a bucket is divided in which so many messages were put: a power of two, so that it grows seldom.
+    /// Into how many shards a bucket is divided in which `messages` were put: a power of two, so that it grows seldom.
     pub fn shards_for(&self, messages: u64) -> u16 {
         let needed = messages.div_ceil(u64::from(self.messages_a_shard.max(1))).max(1);
         let needed = needed.checked_next_power_of_two().unwrap_or(u64::MAX);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_never_admitted_backs_off_and_a_leased_one_comes_back_when_the_lease_ends() {
+    fn a_refused_message_backs_off_and_a_leased_one_awaits_the_lease() {
         assert!(waits(&Setback::NotAdmitted, 1).iter().all(|secs| *secs <= 5));
         let later = waits(&Setback::NotAdmitted, 12);
         assert!(later.iter().sum::<u64>() > 200 * 300, "{later:?}");

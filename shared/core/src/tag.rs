@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_sorted_and_unique_at_most_ten_and_within_others_that_have_all_of_them() {
+    fn tags_are_at_most_ten_sorted_unique_and_compared_as_sets() {
         let list = |texts: &[String]| texts.iter().map(|text| Tag::parse(text).expect("a tag")).collect();
         assert_eq!(tags(&["sport", "news"]).iter().map(Tag::as_str).collect::<Vec<_>>(), ["news", "sport"]);
         assert_eq!(Tags::new(list(&["a", "b", "a"].map(str::to_owned))), Err(TagsError::Twice));

@@ -47,7 +47,7 @@ async fn announced(
     }
     let Some(known) = known::find(env, key, now).await? else { return Ok(Some(Acknowledged::Unknown)) };
     if known.acknowledged().iter().any(|(of, _)| *of == event) {
-        // Its token may end later than the one that acknowledged it first, and so long it is known.
+        // Its token may end later than the one that acknowledged it first, and it is known until then.
         return Ok(None);
     }
     let announced = Event {

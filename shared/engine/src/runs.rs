@@ -1,7 +1,7 @@
 //! Opening a message to an audience: its run is stored, and each part of the audience gets its first message.
 //!
-//! The worker that claimed it does so, and cleanup for a worker that died before it was done. Whoever repeats it opens the same run: all of
-//! it follows from the message and its claim.
+//! The worker that claimed it does so, and cleanup for a worker that died before it was done. A repetition opens the same run: all of it
+//! follows from the message and its claim.
 
 use redial_core::audience::{Expansion, Opening, Run, RunKey};
 use redial_core::body::Body;

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::runtime_api::InvokeError;
 
-    /// Notes when it is invoked, and fails so many times.
+    /// Notes when it is invoked, and fails the given number of times.
     struct Times(Mutex<Vec<(u64, Value)>>, Instant, usize);
 
     impl Times {

@@ -11,7 +11,7 @@ const WHOLE_BYTES: usize = 380_000;
 /// The bytes of a longer body in one item.
 const PART_BYTES: usize = 300_000;
 
-/// What DynamoDB answers to an item of so many bytes.
+/// What DynamoDB answers to an item of `bytes` bytes.
 pub(super) fn fits(bytes: usize) -> Result<(), PortError> {
     let code = "ValidationException".to_owned();
     if bytes <= MOST_BYTES { Ok(()) } else { Err(PortError { operation: "put", code, throttled: false }) }

@@ -130,7 +130,7 @@ pub struct State {
     pub attempts: HashMap<DeliveryKey, Vec<PastAttempt>>,
     /// What browsers acknowledged first, and when.
     pub acknowledged: BTreeMap<(DeliveryKey, AckEvent), Timestamp>,
-    /// The same of recipients of pages, and until when it is kept.
+    /// The same of recipients of pages, and when it expires.
     pub acks_apart: BTreeMap<DeliveryKey, (Timestamp, BTreeMap<AckEvent, Timestamp>)>,
     /// Recipients of pages whose person was erased.
     pub erased_recipients: BTreeSet<DeliveryKey>,
@@ -179,7 +179,7 @@ pub struct State {
     pub tombstones: BTreeMap<SubscriptionKey, (Option<EndpointHash>, Timestamp)>,
     /// Replaced ones that are not announced yet.
     pub replaced: BTreeSet<Replaced>,
-    /// Who had an endpoint that no subscription has now, and until when that is remembered.
+    /// Who had an endpoint that no subscription has now, and when that is forgotten.
     pub former_holders: BTreeMap<(Tenant, String), (SubscriptionId, Timestamp)>,
     /// Subscriptions that a release stored which did not record whose their endpoints are.
     pub unclaimed: BTreeSet<SubscriptionKey>,
@@ -193,7 +193,7 @@ pub struct State {
     pub moves: usize,
     /// After whom the last page of a part that was recorded begins, and how far it goes.
     pub bounds: BTreeMap<(RunKey, u8), (Option<SubscriptionId>, Bounds)>,
-    /// The members of pages, and until when they are kept.
+    /// The members of pages, and when they expire.
     pub page_members: BTreeMap<PageKey, (Vec<SubscriptionId>, Timestamp, Given)>,
     pub pages: BTreeMap<PageKey, StoredPage>,
     /// Which page a recipient's delivery is on, and at which place.
@@ -220,7 +220,7 @@ pub struct State {
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
     /// The items of those that are longer than one.
     pub body_parts: BTreeMap<DeadLetterKey, BTreeMap<usize, String>>,
-    /// When bodies were written, and until when each was kept from then on; none: it was deleted. An index shows that later.
+    /// When bodies were written, and when each expired from then on; none: it was deleted. An index shows that later.
     pub(crate) body_writes: BTreeMap<DeadLetterKey, Vec<(Timestamp, Option<Timestamp>)>>,
     pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].
@@ -268,7 +268,7 @@ impl State {
             .is_some_and(|it| (it.calls)(name) && self.effects >= it.from_effect && self.now < it.until)
     }
 
-    /// How a call of that name is to fail now, and whether what it asks for is done all the same.
+    /// How a call of that name is to fail now, and whether what it asks for is done nevertheless.
     pub(crate) fn failure(&mut self, name: &'static str) -> Option<(PortError, bool)> {
         if self.is_out(name) {
             return Some((PortErrorKind::Broken.error(name), false));

@@ -67,7 +67,7 @@ pub struct Facts {
     pub to_announce: BTreeMap<SubscriptionKey, &'static str>,
     /// Deliveries that a receiver answered with a success.
     pub accepted: BTreeSet<DeliveryKey>,
-    /// Until when a receiver asked to wait, and the invocation that it asked.
+    /// The end of the wait that a receiver asked for, and the invocation that it asked.
     pub asked: BTreeMap<DeliveryKey, (Timestamp, String)>,
     /// Deliveries with a message in the quarantine's dead letters as it was, because the release that took it out could not read it; and
     /// the turns of those messages.
@@ -99,7 +99,7 @@ impl Answers {
         }
     }
 
-    /// How often it was refused, each time so long after the last.
+    /// How often it was refused, each time at least `apart` after the last.
     pub fn refused_apart(&self, apart: Duration) -> usize {
         let mut last: Option<Timestamp> = None;
         let is_apart = |at: &&Timestamp| {

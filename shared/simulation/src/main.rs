@@ -26,7 +26,7 @@ macro_rules! print_line {
     };
 }
 
-/// So many scenarios have to meet every situation: a search that misses one proves nothing about it.
+/// This number of scenarios has to meet every situation: a search that misses one proves nothing about it.
 const ENOUGH: u64 = 2_000;
 
 /// How often a long search says how far it is.
@@ -46,7 +46,7 @@ struct Arguments {
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     from: u64,
-    /// Goes on for so many minutes, instead of a number of seeds.
+    /// Goes on for this number of minutes, instead of a number of seeds.
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     minutes: Option<u64>,
     /// Ends with the first broken promise.
@@ -67,7 +67,7 @@ enum Command {
     },
     /// Plants defects in a copy of the sources, builds that once, and searches for each.
     Mutants {
-        /// At most so many seeds for each.
+        /// The most seeds for each.
         #[arg(long, value_name = "N", default_value_t = 2000)]
         seeds: u64,
         /// Only those whose names contain this, or one of these.

@@ -87,7 +87,7 @@ impl Stored {
 pub struct Sqs {
     queues: BTreeMap<Source, Vec<Stored>>,
     serial: u64,
-    /// Messages that nobody deleted for as long as SQS keeps any.
+    /// Messages that were not deleted for as long as SQS keeps any.
     pub overdue: Vec<Stored>,
     /// How many messages were handed to workers.
     pub received: usize,

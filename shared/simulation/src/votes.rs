@@ -1,6 +1,6 @@
 //! What a half-open breaker may make of its probes: who was sent one, and what follows from their answers.
 //!
-//! It is told from POSTs alone, by what infra/docs/protection.md says, and not from what the breaker notes.
+//! It is judged from POSTs alone, by what infra/docs/protection.md says, and not from what the breaker notes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,25 +10,25 @@ use redial_core::time::Timestamp;
 
 use crate::posted::{Posted, Sign};
 
-/// Of an origin that had so many tenants and recipients, so many have to agree.
+/// How many tenants and recipients have to agree, of an origin that had at least as many.
 const TENANTS_AGREE: usize = 2;
 const RECIPIENTS_AGREE: usize = 3;
 
-/// So long after the first probe others may go to the same recipients, and those who are there decide. A probe leaves a second or two
+/// How long after the first probe others may go to the same recipients, and those who are there decide. A probe leaves a second or two
 /// after it was admitted.
 const REPEATED_AFTER: Duration = Duration::from_secs(17);
 
-/// By then an answer is told.
-const TOLD_WITHIN: Duration = Duration::from_secs(3);
+/// By then an answer is reported.
+const ANSWER_REPORTED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Who was there when a breaker opened is told from so many attempts before it, without those that were not reported.
+/// Who was there when a breaker opened is judged from this number of attempts before it, without those that were not reported.
 const ATTEMPTS: usize = 40;
 const REPORTED_WITHIN: Duration = Duration::from_secs(8);
 
-/// Whoever was sent to before that has no vote.
+/// A tenant or recipient that was last sent to before that has no vote.
 const NOTED_FOR: Duration = Duration::from_secs(330);
 
-/// So many failures show that someone was there: single counts may get lost with their workers.
+/// This number of failures shows that someone was there: single counts may get lost with their workers.
 const SHOWN_BY: usize = 3;
 
 /// How many tenants and recipients an origin had when its breaker opened: at least, and at most.
@@ -49,7 +49,7 @@ impl Voters {
         let (mut tenants, mut recipients) = (BTreeMap::new(), BTreeMap::new());
         for post in recent.filter(|it| it.sign == Sign::Fails) {
             *tenants.entry(post.whose.tenant()).or_insert(0) += 1;
-            // They are told apart by their places, of which there are few.
+            // They are distinguished by their places, of which there are few.
             *recipients.entry(post.whose.recipient()).or_insert(0) += 1;
         }
         let shown = |count: &&usize| **count >= SHOWN_BY;
@@ -74,7 +74,7 @@ impl Voters {
             && recipients >= self.recipients.clamp(1, RECIPIENTS_AGREE)
     }
 
-    /// Whether these are enough, whoever else was there.
+    /// Whether these are enough, however many others were there.
     fn agree_at_any_rate(self, of: &[&Posted]) -> bool {
         let (tenants, recipients) = distinct(of);
         tenants >= self.most_tenants.clamp(1, TENANTS_AGREE)
@@ -100,10 +100,10 @@ impl Voters {
     /// What is wrong with closing after these probes.
     pub fn wrong_close(self, probes: &[Posted], now: Timestamp) -> Option<String> {
         let (well, failed) = answers(probes);
-        let told: Vec<&Posted> =
-            failed.into_iter().filter(|it| it.answered.plus(TOLD_WITHIN) < now).collect();
-        if told.len() > well.len() && self.agree_at_any_rate(&told) {
-            return Some(format!("closed although {} of {} probes failed", told.len(), probes.len()));
+        let reported: Vec<&Posted> =
+            failed.into_iter().filter(|it| it.answered.plus(ANSWER_REPORTED_WITHIN) < now).collect();
+        if reported.len() > well.len() && self.agree_at_any_rate(&reported) {
+            return Some(format!("closed although {} of {} probes failed", reported.len(), probes.len()));
         }
         // Where all have answered, only the troubles of some are outvoted.
         if probes.len() >= PROBES as usize {
@@ -122,17 +122,17 @@ impl Voters {
     /// What is wrong with opening again after these probes.
     pub fn wrong_open(self, probes: &[Posted], now: Timestamp) -> Option<String> {
         let (well, failed) = answers(probes);
-        let told = well.iter().filter(|it| it.answered.plus(TOLD_WITHIN) < now).count();
-        if told > 0 && told >= failed.len() {
+        let reported = well.iter().filter(|it| it.answered.plus(ANSWER_REPORTED_WITHIN) < now).count();
+        if reported > 0 && reported >= failed.len() {
             return Some(format!(
-                "opened again although {told} probes succeeded, and {} failed",
+                "opened again although {reported} probes succeeded, and {} failed",
                 failed.len()
             ));
         }
         let is_early = probes.first().is_some_and(|first| now.since(first.at) < REPEATED_AFTER);
         let are_all = probes.len() >= PROBES as usize;
         let (tenants, recipients) = distinct(&failed);
-        (!self.agree(&failed) && (told > 0 || (is_early && !are_all))).then(|| {
+        (!self.agree(&failed) && (reported > 0 || (is_early && !are_all))).then(|| {
             format!(
                 "opened again at the word of {tenants} of {} tenants and {recipients} recipients",
                 self.tenants

@@ -90,7 +90,7 @@ impl Api {
 pub struct Operators {
     /// The highest lineage that was sent.
     pub replayed: BTreeMap<DeliveryKey, u32>,
-    /// Until when a message may be sent again whose TTL began again with a replay.
+    /// The latest time at which a message may be sent again whose TTL began again with a replay.
     pub refreshed: BTreeMap<DeliveryKey, Timestamp>,
     pub sent_again: BTreeSet<DeadLetterKey>,
     pub purged: BTreeMap<DeadLetterKey, Reference>,
@@ -113,7 +113,7 @@ impl Operators {
 pub struct Memo {
     pub promises: BTreeMap<DeliveryKey, Promise>,
     pub posts: BTreeMap<DeliveryKey, Vec<Post>>,
-    /// Until when a receiver or a plan asked a lineage to wait.
+    /// The end of the wait that a receiver or a plan asked of a lineage.
     pub waits: BTreeMap<(DeliveryKey, Lineage), Timestamp>,
     /// Claims whose outcome was never recorded by the invocation that made them: it died, or its record failed.
     pub unrecorded: BTreeSet<(DeliveryKey, String)>,
@@ -151,7 +151,7 @@ pub struct Memo {
     pub needless: BTreeMap<String, Option<String>>,
     /// Dead letters that a reference was sent for.
     pub referred: BTreeSet<DeadLetterKey>,
-    /// Until when bodies of dead letters have to be there.
+    /// The time up to which bodies of dead letters have to be there.
     pub bodies: BTreeMap<DeadLetterKey, Timestamp>,
     /// Calls of AWS that workers began, without those that sweeps begin with.
     pub calls: usize,

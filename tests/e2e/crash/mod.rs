@@ -3,7 +3,7 @@
 //! sent twice unless the death fell between the POST and its record.
 //!
 //! A proxy stands between the function and the emulator, and each effect of a function is one call. The test is the event source
-//! mapping, with a visibility time-out of its own, a little longer than a lease. The cases only wait, so many run at once, each in an
+//! mapping, with a visibility time-out of its own, a little longer than a lease. The cases only wait, and many run at once, each in an
 //! environment of its own that takes one case after the other.
 
 mod environment;

@@ -55,7 +55,7 @@ fn api_keys_are_read_by_ingest_alone_and_written_by_no_function() {
     }
 }
 
-/// Whoever takes over the function that faces the internet reads nothing that no key of a request leads to.
+/// An attacker who takes over the function that faces the internet reads nothing that no key of a request leads to.
 #[test]
 fn every_table_is_searched_by_cleanup_alone() {
     for role in resources("AWS::IAM::Role") {

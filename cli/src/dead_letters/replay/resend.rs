@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_skipped_if_its_body_is_absent_or_invalid_or_its_ttl_is_over() {
+    fn a_message_without_a_valid_body_or_time_left_is_skipped() {
         const DAY: i64 = 86_400;
         let of_channel = |channel: &str| {
             let mut it = described();

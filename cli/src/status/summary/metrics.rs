@@ -52,7 +52,7 @@ pub(super) const FAILURES: [Metric; 2] = [Metric::DispatchFailures, Metric::Clea
 /// What is counted unless another period is given.
 pub(super) const FLOW_PERIOD: Duration = Duration::from_secs(5 * 60);
 
-/// CloudWatch keeps metrics by the minute for so long (Amazon CloudWatch concepts).
+/// How long CloudWatch keeps metrics by the minute (Amazon CloudWatch concepts).
 pub(super) const LONGEST_PERIOD: Duration = Duration::from_secs(15 * 86_400);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -191,7 +191,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_waits_for_an_origin_is_due_at_no_time_and_counts_in_the_lane_s_total() {
+    fn messages_that_wait_for_an_origin_count_in_the_lane_s_total() {
         let waits = some();
         let bulk = waits.for_origins(Lane::Bulk);
         assert_eq!((bulk.places, bulk.waiting.messages, bulk.waiting.at_least()), (2, 9, false));

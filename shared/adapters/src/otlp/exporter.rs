@@ -69,9 +69,9 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Way {
     request: Option<(JoinHandle<Result<(), Cause>>, usize)>,
-    /// Until when no request is waited for.
+    /// When requests are waited for again; none: at once.
     waits_again: Option<Instant>,
-    /// Until when no request is made.
+    /// When requests are made again; none: at once.
     sends_again: Option<Instant>,
 }
 

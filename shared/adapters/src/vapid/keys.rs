@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_has_its_id_and_the_default_is_the_current_one_unless_another_is_named() {
+    fn the_named_key_is_current_and_the_default_stays_the_same() {
         let of = |byte| VapidKey::parse(&scalar(byte)).expect("a key").public_base64url().to_owned();
         for (named, current) in [("", "b"), (r#""current": "a", "#, "a")] {
             let keys = VapidKeys::parse(&two_keys(named)).expect("keys");

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_are_loaded_at_most_once_in_30_seconds_and_a_recent_failure_counts_as_one() {
+    async fn keys_are_loaded_once_in_30_seconds_even_after_a_failure() {
         let (loader, signer) = signer().await;
         for (secs, byte, expected, loads) in [
             (0, 1, Reload::Loaded, 2),

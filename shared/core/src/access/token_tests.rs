@@ -105,7 +105,7 @@ fn no_other_text_is_the_same_token() {
 }
 
 #[test]
-fn a_token_is_valid_until_the_millisecond_before_it_ends_and_never_as_the_other_kind() {
+fn a_token_is_valid_before_its_end_and_only_as_its_kind() {
     let last = Timestamp::from_ms(i64::MAX);
     let before = Timestamp::from_ms(later().as_ms() - 1);
     for (end, now, is_valid) in [(later(), before, true), (later(), later(), false), (last, now(), true)] {

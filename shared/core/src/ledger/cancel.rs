@@ -5,7 +5,7 @@
 //! attempt it is not. If that worker's lease has run out, its record is fenced off by the cancellation, and the attempt may have arrived:
 //! the cancellation says so ([`Cancelled::in_doubt`]).
 //!
-//! Nobody looks for the message where it waits. When it is received next, its claim meets the entry ([`super::Judgement::Cancelled`]); it
+//! No worker looks for the message where it waits. When it is received next, its claim meets the entry ([`super::Judgement::Cancelled`]); it
 //! is announced and acknowledged. So the entry has to outlive every message of its delivery (`expires_at`), and it holds for all
 //! lineages: a replay of a cancelled delivery is not sent.
 //!

@@ -62,7 +62,7 @@ pub struct Entry {
     pub turn: Turn,
     pub fingerprint: EndpointHash,
     pub lease_token: String,
-    /// Until when that invocation is given time.
+    /// The end of the time that this invocation is given.
     pub lease_until: Timestamp,
     /// The SQS message that the last claim was made for.
     pub source_message: String,

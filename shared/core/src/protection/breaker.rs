@@ -60,7 +60,7 @@ impl Default for Cooldowns {
 }
 
 impl Cooldowns {
-    /// That of an origin which has been out for so long.
+    /// The cooldown of an origin that has been out for `out_for`.
     fn after(&self, out_for: Duration) -> Duration {
         (out_for / COOLDOWN_PART).max(self.first).min(self.longest)
     }
@@ -79,7 +79,7 @@ const LOOKS_AGAIN_JITTER: f64 = 0.1;
 /// Those who wait look again after no longer than this: the ledger knows a delivery for 15 days after its last change.
 const LOOKS_AGAIN_WITHIN: Duration = Duration::from_secs(6 * 86_400);
 
-/// After so long without another message a last attempt may be a probe, too.
+/// After this time without another message, a last attempt may be a probe, too.
 const LAST_RESORT: Duration = Duration::from_secs(20);
 
 /// The first one of a half-open breaker waits for this part of the time that the origin has been out: each of them may cost a message.

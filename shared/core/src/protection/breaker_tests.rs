@@ -77,7 +77,7 @@ fn open_it_lets_nothing_through_before_its_cooldown_ends() {
 }
 
 #[test]
-fn half_open_it_lets_a_few_probes_through_and_closes_over_a_ramp_when_most_succeed() {
+fn a_half_open_breaker_closes_over_a_ramp_when_most_probes_succeed() {
     let (mut breaker, until) = opened();
     assert_eq!([3, 10].map(|wanted| sent(&mut breaker, wanted, until)), [3, 2]);
     assert!(matches!(breaker.decide(until, &COOLDOWNS), Decision::Probes { left: 0, .. }));
@@ -146,7 +146,7 @@ fn many_messages_look_again_within_a_third_of_the_time_that_it_has_been_out() {
 }
 
 #[test]
-fn a_last_attempt_is_a_probe_only_after_a_third_of_the_time_that_it_has_been_out() {
+fn a_last_attempt_becomes_a_probe_after_a_third_of_the_outage() {
     let may_be_last = |breaker: &Breaker, now| match breaker.decide(now, &COOLDOWNS) {
         Decision::Probes { may_be_last, .. } => may_be_last,
         decision @ (Decision::Go | Decision::Later { .. } | Decision::LinesUp { .. }) => {

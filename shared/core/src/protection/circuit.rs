@@ -79,7 +79,7 @@ impl From<Origin> for Circuit {
     }
 }
 
-/// After so many attempts of five minutes, more than half of them in trouble, a worker doubts a recipient.
+/// A worker doubts a recipient from this number of attempts in five minutes on, if more than half of them were in trouble.
 const DOUBTED_FROM: u64 = 10;
 const DOUBTED_PERCENT: u64 = 50;
 

@@ -16,7 +16,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// long.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// In the bulk lane a tenant is held for so long: its messages cannot go on anywhere else.
+/// How long a tenant is held in the bulk lane: its messages cannot go on anywhere else.
 const IN_BULK: Duration = Duration::from_secs(30);
 
 /// What gets no answer within this hangs: it failed by a time-out, if only by that of connecting.
@@ -78,12 +78,12 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Until when messages are held; none: they are not.
+    /// When the hold of messages ends; none: they are not held.
     pub fn until(&self, now: Timestamp) -> Option<Timestamp> {
         (now < self.until).then_some(self.until)
     }
 
-    /// Attempts of a batch hung for so long. `chance` is from 0 to 1: so workers whose holds began together do not try again together.
+    /// Attempts of a batch hung for `hung`. `chance` is from 0 to 1: so workers whose holds began together do not try again together.
     pub fn note(&mut self, hung: Duration, kind: Kind, now: Timestamp, chance: f64) {
         if self.until(now).is_some() {
             // They were under way when it began.
@@ -118,7 +118,7 @@ mod tests {
         hold.until(at(now)).map(|until| until.since(at(now)).as_secs())
     }
 
-    /// The tenant hangs whenever it may, for so long each time, during an hour: the share of the worker's time, in hundredths.
+    /// The tenant hangs whenever it may, for `each` seconds each time, during an hour: the share of the worker's time, in hundredths.
     fn share(kind: Kind, each: u64) -> u64 {
         let (mut hold, mut now, mut hung) = (Hold::default(), 0, 0);
         while now < 3600 {

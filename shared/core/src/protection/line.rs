@@ -19,9 +19,9 @@ const MOST_DOUBLINGS: u64 = 5;
 pub enum LetsGo {
     /// None of them: it is held back.
     None,
-    /// So many, to become probes: nothing else came that could be one.
+    /// This number of them, to become probes: nothing else came that could be one.
     Probes(u32),
-    /// So many a second, for [`LOT`].
+    /// This number of them a second, for [`LOT`].
     PerSecond(f64),
     All,
 }

@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(900);
 
-/// More than this share of 429s, in hundredths, among so many attempts of ten seconds, is a storm: everyone stays away for the
+/// More than this share of 429s, in hundredths, among at least this number of attempts in ten seconds, is a storm: everyone stays away for the
 /// Retry-After that came with them.
 const STORM_PERCENT: u64 = 50;
 const STORM_AT_LEAST: u64 = 20;
@@ -284,7 +284,7 @@ impl OriginState {
         self.looked_at = now;
     }
 
-    /// Opens its breaker at an operator's word, for so long.
+    /// Opens its breaker for `lasting`, as an operator has requested.
     pub fn open(&mut self, lasting: Duration, now: Timestamp, cooldowns: &Cooldowns, rng: &mut dyn Rng) {
         let before = self.took(now);
         self.breaker.open(Some(lasting), now, cooldowns, rng);
@@ -374,7 +374,7 @@ fn per_second(window: &Window, n: u64, now: Timestamp) -> f64 {
     n as f64 / window.reach(now).as_secs_f64().max(SHORTEST_REACH)
 }
 
-/// Whether so many refusals of ten seconds need a limit: the retry budget's floor has room for fewer.
+/// Whether that number of refusals in ten seconds needs a limit: the retry budget's floor has room for fewer.
 pub fn concerns(refused: u64) -> bool {
     refused as f64 >= RETRY_FLOOR_PER_SECOND
 }
@@ -383,8 +383,8 @@ fn refusals() -> Window {
     Window::new(FAST.within_secs, FAST.bucket_secs)
 }
 
-/// The retries a second that an origin may have, from the attempts of the last `secs` seconds, of which so many were refused; none: any
-/// number.
+/// The retries a second that an origin may have, from the attempts of the last `secs` seconds, of which `refused` were refused; none:
+/// any number.
 fn retries_per_second(lately: Count, refused: u64, secs: f64) -> Option<f64> {
     let failed = lately.failures.saturating_add(lately.limited).saturating_add(refused);
     if !lately.passes(failed, FAILING_PERCENT, 1) {

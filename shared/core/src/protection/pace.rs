@@ -36,7 +36,7 @@ const INCREASE: f64 = 0.005;
 /// all workers, ten seconds go by, and it must not be too much by then …
 const DISCOVERY: f64 = 0.01;
 
-/// … but a low one, of so many a second, doubles in 28: a little too much of that is little.
+/// … but a low one, of up to this number a second, doubles in 28: a little too much of that is little.
 const LOW: f64 = 100.0;
 const DISCOVERY_OF_LOW: f64 = 0.025;
 
@@ -86,7 +86,7 @@ impl Pace {
         }
     }
 
-    /// How many a second of those that wait may go in the next `ahead`, where so many a second found no room of late; none: all of them.
+    /// How many a second of those that wait may go in the next `ahead`, if `turned_away` a second recently found no room; none: all of them.
     pub fn for_waiting(&self, ahead: Duration, turned_away: f64) -> Option<f64> {
         let expected = self.expected(ahead / 2)?;
         Some((expected - turned_away).max(expected * LEAST_FOR_WAITING))
@@ -117,7 +117,7 @@ impl Pace {
         self.out_for.map(Duration::from_secs)
     }
 
-    /// What it is expected to be after so long.
+    /// What it is expected to be after `ahead`.
     pub fn expected(&self, ahead: Duration) -> Option<f64> {
         let now = self.limit?;
         let grown = self.grown(now, ahead.as_secs_f64());
@@ -126,7 +126,7 @@ impl Pace {
         Some(grown.min(most))
     }
 
-    /// What a limit has grown to after so many seconds.
+    /// What a limit has grown to after `secs` seconds.
     fn grown(&self, limit: f64, secs: f64) -> f64 {
         match self.took {
             Some(took) if limit < took => {
@@ -142,7 +142,7 @@ impl Pace {
         }
     }
 
-    /// Learns what the `lately` counted attempts of the last `span` saw, where so many a second were asked for of late.
+    /// Learns what the `lately` counted attempts of the last `span` saw, where `of_late` a second were recently asked for.
     pub fn learn(&mut self, lately: Count, span: Duration, of_late: f64, now: Timestamp) {
         if lately.asked() == 0 {
             return;

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_holds_for_all_workers_at_once_and_the_larger_one_is_kept_for_a_while() {
+    fn a_new_number_holds_for_all_workers_and_decreases_with_delay() {
         let mut parts = Parts::new(900.0);
         for (second, per_second, number) in [
             (0, 1_100.0, 2),

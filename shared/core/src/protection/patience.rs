@@ -17,13 +17,13 @@ use crate::time::Timestamp;
 /// (Standard Webhooks, "Best practices"), and an instance that is given up after three seconds is soon free for others.
 pub const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An answer proves an origin for so long.
+/// How long an answer proves an origin.
 pub const PROVEN_FOR: Duration = Duration::from_secs(7 * 86_400);
 
 /// An origin that answers is written down as proven again after this time.
 pub const PROVEN_AGAIN_AFTER: Duration = Duration::from_secs(86_400);
 
-/// A worker that saw an origin hang does not believe former answers for so long.
+/// How long a worker that saw an origin hang does not believe former answers.
 pub const DOUBTED_FOR: Duration = Duration::from_secs(600);
 
 /// What decides on the patience with an attempt besides its origin.

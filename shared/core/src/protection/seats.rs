@@ -45,7 +45,7 @@ impl Window {
         (Self::of(now).0..=last.0).map(Self)
     }
 
-    /// Until when an attempt that has its seats may be under way: then a window begins, by the fastest clock, of which it has none.
+    /// When an attempt that has its seats must be over: then a window begins, by the fastest clock, of which it has none.
     pub fn reached_until(now: Timestamp, longest: Duration) -> Timestamp {
         let last = Self::reached(now, longest).last().unwrap_or(Self::of(now));
         Self(last.0 + 1).begin().minus(CLOCKS_DIFFER)

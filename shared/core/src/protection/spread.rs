@@ -20,16 +20,16 @@ const SHOWN_BY: u64 = 5;
 /// How many recipients may fail without the origin being to blame, if others succeed.
 const RECIPIENTS_APART: usize = 2;
 
-/// What is recent is two spans of at least so long each, as the fastest rule of a breaker is about ten seconds …
+/// What is recent is two spans of at least this length each, as the fastest rule of a breaker is about ten seconds …
 const SHORTEST_SPAN: Duration = Duration::from_secs(5);
 
-/// … and longer until there are so many attempts …
+/// … and longer until they have this number of attempts …
 const ATTEMPTS_OF_A_SPAN: u64 = 50;
 
 /// … but no longer than this.
 const LONGEST_SPAN: Duration = Duration::from_secs(150);
 
-/// A span of what a worker sees itself is at least so long: what it counts reaches as far back. Of failures that it still counts, but no
+/// The least length of a span of what a worker sees itself: what it counts reaches as far back. Of failures that it still counts, but no
 /// longer knows whose they are, it would take everyone for concerned.
 const OWN_SPAN: Duration = Duration::from_secs(FAST_FROM_SECS as u64);
 
@@ -164,7 +164,7 @@ impl Spread {
     }
 
     /// Whom it concerns that more than `percent` of the attempts to the origin are in trouble. A tenant whose others are not known to
-    /// succeed is held back alone all the same: the others go on, and show soon whether it concerns them.
+    /// succeed is held back alone regardless: the others go on, and show soon whether it concerns them.
     pub fn concerned(&self, trouble: Trouble, percent: u64) -> Concerned {
         let apart = RECIPIENTS_APART.min(active(&self.recipients).saturating_sub(1));
         let others = sum(without_worst(&self.recipients, trouble, apart));
@@ -222,7 +222,7 @@ fn without_worst(tallies: &[Tally], trouble: Trouble, apart: usize) -> impl Iter
     tallies.into_iter().take(rest)
 }
 
-/// Of late.
+/// The attempts of the current span and of the one before.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Recent {
     since: Timestamp,

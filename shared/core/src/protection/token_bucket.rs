@@ -69,7 +69,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// For so many slots of a part that has so many a second.
+    /// For `slots` of a part that has `per_second` a second.
     pub fn new(key: String, slots: u32, per_second: f64, latest: Option<Timestamp>, now: Timestamp) -> Self {
         let ms = (f64::from(slots) * 1000.0 / per_second).ceil().clamp(1.0, 1e12);
         Self { key, slots, span: Duration::from_millis(ms as u64), latest, now, first: now }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_bucket_accumulates_no_slots_and_a_block_is_void_a_while_after_its_last_one() {
+    fn an_idle_bucket_accumulates_no_slots_and_blocks_expire() {
         let request = Request::new("k".to_owned(), 10, 50.0, Some(at(60_000)), at(59_000));
         assert_eq!(request.span, Duration::from_millis(200));
         for (free_from, answer) in [

@@ -161,7 +161,7 @@ mod tests {
         /// Whatever turns are in vain and whichever tenants join and leave, one that waits all the time is passed over no more often than all
         /// weights together.
         #[test]
-        fn whoever_waits_has_a_turn_before_long(
+        fn a_waiting_tenant_soon_has_a_turn(
             rounds in prop::collection::vec((prop::collection::vec((1u32..=100, 0usize..3), 1..6), 0usize..4), 1..200),
             weight in 1u32..=100,
         ) {

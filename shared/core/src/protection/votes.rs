@@ -25,7 +25,7 @@ const TENANTS_AGREE: u8 = 2;
 /// … and of fewer recipients.
 const RECIPIENTS_AGREE: u8 = 3;
 
-/// So long after the first probe others go to the same recipients: no others have come.
+/// How long after the first probe others go to the same recipients: no others have come.
 const REPEATS_AFTER: Duration = Duration::from_secs(20);
 
 /// How many tenants and recipients, by their places, an origin had when its breaker opened. None: not known, as one.

@@ -16,7 +16,7 @@ fn chosen(votes: &Votes, of: &[(usize, u64)], left: u32, voters: Voters, now: u6
     votes.choose(&candidates, left, voters, at(now)).into_iter().map(|at| of[at]).collect()
 }
 
-/// What follows from these answers at so many seconds after the first probe.
+/// What follows from these answers `now` seconds after the first probe.
 fn verdict(of: &[(usize, u64, bool)], voters: Voters, now: u64) -> Option<Verdict> {
     let mut votes = Votes::default();
     votes.send(of.iter().map(|(tenant, recipient, _)| whose(*tenant, *recipient)), at(0));

@@ -6,7 +6,7 @@ use jiff_core::tz::tzif::TimeZone;
 
 use super::*;
 
-/// Until when changes are compared, by the rule too: 2100-01-01T00:00:00Z.
+/// The end of the time whose changes are compared, by the rule too: 2100-01-01T00:00:00Z.
 const COMPARED_UNTIL: i64 = 4_102_444_800;
 
 fn names() -> Vec<&'static str> {

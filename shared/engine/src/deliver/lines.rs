@@ -61,7 +61,7 @@ pub(super) struct InLine {
     pub(super) place: usize,
     pub(super) line: Line,
     pub(super) rank: Rank,
-    /// Until when it waits at most.
+    /// The latest end of its wait.
     pub(super) until: Timestamp,
     pub(super) delivery: DeliveryKey,
     pub(super) turn: Turn,
@@ -370,7 +370,7 @@ impl<P: Ports> Worker<P> {
         })
     }
 
-    /// Places for so many messages among those that leave a line.
+    /// Places for `number` messages among those that leave a line.
     async fn places(&self, line: &Line, number: usize) -> Result<Places, PortError> {
         let per_second = match self.lets_go(line).await? {
             LetsGo::None | LetsGo::Probes(_) => return Ok(Places::None),
@@ -423,7 +423,7 @@ mod tests {
 
     /// What lies in the line since the turn before would else wait for the sweep.
     #[test]
-    fn a_worker_whose_clock_is_behind_takes_no_turn_that_was_had_for_one_to_come() {
+    fn a_clock_that_is_behind_confuses_no_past_turn_with_the_next() {
         let origin = Origin::parse("https://push.example").expect("an origin");
         let line = Line { lane: Lane::Transactional, origin };
         let now = Timestamp::from_secs(1_800_000_000);

@@ -12,7 +12,7 @@ use redial_core::line::Line;
 use redial_core::time::Timestamp;
 use redial_core::wait::WaitBucket;
 
-/// A worker puts so many messages in a bucket before it reports them: one write for some 64 items. A thousand workers that begin
+/// A worker puts this number of messages in a bucket before it reports them: one write for some 64 items. A thousand workers that begin
 /// together put some 9,000 messages of the 64,000 in the first shard.
 const UNREPORTED: u64 = 64;
 
@@ -67,7 +67,7 @@ impl<K: Ord> KnownShards<K> {
         if known.unreported <= UNREPORTED { Ask::Known(known.shards) } else { Ask::Report(known.unreported) }
     }
 
-    /// What was reported was counted, and the bucket has at least so many shards, which is relied on until then.
+    /// What was reported was counted, and the bucket has at least `shards` shards, which is relied on until `until`.
     pub(super) fn learn(&self, bucket: K, shards: u16, until: Timestamp, now: Timestamp) {
         let mut all = self.all();
         if !all.contains_key(&bucket) {

@@ -44,7 +44,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// How it lies in a bucket of so many shards.
+    /// How it lies in a bucket of `shards`.
     fn item(&self, shards: u16) -> ParkedItem {
         let shard = self.bucket.shard_of(&self.delivery, shards);
         ParkedItem {
@@ -159,7 +159,7 @@ impl<P: Ports> Worker<P> {
         Ok(if is_divided { wanted } else { registered.shards })
     }
 
-    /// Whether the bucket is divided into so many shards. If it cannot be, it goes on with those that it has.
+    /// Whether the bucket is divided into `shards`. If it cannot be, it goes on with those that it has.
     async fn divide(&self, bucket: WaitBucket, shards: u16) -> bool {
         match self.wait_registry.divide(bucket, shards).await {
             Ok(()) => {
@@ -245,7 +245,7 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Sends a page to its retry queue, each of it after so long by its number, and deletes those that were sent. Of copies in a line one is
+    /// Sends a page to its retry queue, each of it after the delay for its number, and deletes those that were sent. Of copies in a line one is
     /// sent for all: a message that leaves its line and joins it again, while receives are doubled, would become more with each lap.
     pub(super) async fn send_on(
         &self,

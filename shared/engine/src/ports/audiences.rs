@@ -68,7 +68,7 @@ pub trait Audiences: Send + Sync {
     /// Loads these; `None` for one that is not there (any more), or is past what it is kept for. Keys are distinct.
     fn load(&self, keys: Vec<RunKey>, now: Timestamp) -> impl Answers<Option<Run>>;
 
-    /// The subscriptions of a part of an audience that follow `after`, in the order of their ids, so many at most.
+    /// The subscriptions of a part of an audience that follow `after`, in the order of their ids, `most` of them at most.
     fn members(
         &self,
         tenant: &Tenant,

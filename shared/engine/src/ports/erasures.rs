@@ -19,7 +19,7 @@ pub trait ErasureMarks: Send + Sync {
 
 /// Searches everything that is kept.
 pub trait PersonSearch: Send + Sync {
-    /// Reads the next page, of so many items at most, and removes what is the person's and an erasure removes. Searching a page twice is no
+    /// Reads the next page, of `most` items at most, and removes what is the person's and an erasure removes. Searching a page twice is no
     /// error.
     fn erase_page(&self, person: &Person, at: &At, most: u16) -> impl Answer<Searched>;
 }

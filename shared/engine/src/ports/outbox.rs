@@ -31,7 +31,7 @@ pub trait Outbox: Send + Sync {
     /// Puts these messages on their queues; an `Ok` is durable.
     fn send(&self, messages: Vec<Outgoing>) -> impl Answers<()>;
 
-    /// Makes received messages come back after so many seconds. Best effort: where it fails, they come back when the
+    /// Makes received messages come back, each after its number of seconds. Best effort: where it fails, they come back when the
     /// queue's own visibility time-out is over.
     fn come_back_after(&self, receipts: Vec<(Receipt, u32)>) -> impl Future<Output = ()> + Send;
 }

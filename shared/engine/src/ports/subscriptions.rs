@@ -32,7 +32,7 @@ pub trait Subscriptions: Send + Sync {
     /// Forgets the flag of a 404, the dead letters and the failures of these: they were sent to. Keys are distinct.
     fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> impl Answers<()>;
 
-    /// Adds so many failures to the health of these. Keys are distinct.
+    /// Adds the given number of failures to the health of each of these. Keys are distinct.
     fn failed(&self, updates: Vec<(SubscriptionUpdate, u64)>) -> impl Answers<()>;
 
     /// Gives up the webhook receivers that are active and have failed since the same time as in these healths. Answers of each

@@ -171,13 +171,13 @@ pub trait Telemetry: Send + Sync {
     /// Successes of a page; [`Telemetry::attempt`] is not called for them.
     fn sent_by_page(&self, event: &PageEvent<'_>);
 
-    /// So many of something happened.
+    /// Something happened `n` times.
     fn count(&self, metric: Metric, n: u64);
 
-    /// So many of something happened, with a push service or with any other origin.
+    /// Something happened `n` times, with a push service or with any other origin.
     fn count_with(&self, metric: Metric, provider: Provider, n: u64);
 
-    /// So many of something happened to messages of a lane.
+    /// Something happened to `n` messages of a lane.
     fn count_on(&self, metric: Metric, lane: Lane, n: u64);
 
     fn breaker(&self, event: &BreakerEvent<'_>);

@@ -98,7 +98,7 @@ impl ParkedKey {
         Some(&of[..last + own])
     }
 
-    /// Until when it waits, if it is in a line.
+    /// When its wait ends, if it is in a line.
     pub fn until(&self) -> Option<Timestamp> {
         match self.partition {
             Partition::Bucket(_) => None,
@@ -152,7 +152,7 @@ pub trait WaitRegistry: Send + Sync {
     /// Notes a bucket, if it is new with one shard, and adds these messages to its number; returns how it stands then.
     fn register(&self, bucket: WaitBucket, messages: u64) -> impl Answer<RegisteredBucket>;
 
-    /// Divides a bucket into at least so many shards, before messages are put in them.
+    /// Divides a bucket into at least `shards` shards, before messages are put in them.
     fn divide(&self, bucket: WaitBucket, shards: u16) -> impl Answer<()>;
 
     /// A bucket's number of shards; `None` if it is not registered.
@@ -182,7 +182,7 @@ pub trait LineRegistry: Send + Sync {
     /// Notes a line, if it is new with one shard, and adds these messages to its number; returns how it stands then.
     fn register_line(&self, line: Line, messages: u64, now: Timestamp) -> impl Answer<RegisteredLine>;
 
-    /// Divides a line into at least so many shards, before messages are put in them.
+    /// Divides a line into at least `shards` shards, before messages are put in them.
     fn divide_line(&self, line: Line, shards: u16) -> impl Answer<()>;
 
     /// How a line stands; `None` if it is not registered.

@@ -117,7 +117,7 @@ pub(super) struct KnownOrigin {
     /// What it counted and has not shared.
     pub(super) unshared: Window,
     pub(super) unshared_spread: Recent,
-    /// Whose attempts it counted itself of late.
+    /// Whose attempts it recently counted itself.
     pub(super) own_spread: Recent,
     pub(super) shared_at: Timestamp,
     /// The end of the cooldown for which too many wait to be lined up: they are spread over the longest time.
@@ -150,7 +150,7 @@ impl Default for KnownOrigin {
 #[derive(Debug, Default)]
 pub(super) struct HeldBlock {
     pub(super) block: Option<Block>,
-    /// Until when it need not be asked: it was empty.
+    /// From when it may be asked again: it was empty.
     pub(super) empty_until: Timestamp,
     /// From when slots were free, when it was empty last.
     pub(super) free_from: Timestamp,

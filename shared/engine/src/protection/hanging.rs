@@ -58,7 +58,7 @@ impl Known {
         patience::is_proven(it.and_then(|it| it.last), it.and_then(|it| it.state.answered()), now)
     }
 
-    /// Until when a tenant's messages of a kind are held; none: they are not.
+    /// When the hold of a tenant's messages of a kind ends; none: they are not held.
     pub(super) fn held_until(&self, tenant: &Tenant, kind: Kind, now: Timestamp) -> Option<Timestamp> {
         self.holds.get(tenant)?.get(&kind)?.until(now)
     }

@@ -72,7 +72,7 @@ struct Seated {
 }
 
 impl Seat {
-    /// Until when the attempt may be under way.
+    /// When the attempt must be over.
     pub fn until(&self) -> Timestamp {
         self.0.until
     }

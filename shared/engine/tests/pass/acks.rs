@@ -50,7 +50,7 @@ fn every_attempt_carries_the_same_envelope_whose_token_is_the_delivery_s() {
 }
 
 #[test]
-fn a_webhook_and_whoever_asks_for_no_acknowledgements_get_the_producer_s_payload() {
+fn webhooks_and_messages_without_acknowledgements_carry_the_producer_s_payload() {
     for (whom, rest) in
         [(Whom::Browser, ""), (Whom::Browser, r#","acks":false"#), (Whom::Hook, r#","acks":true"#)]
     {

@@ -20,7 +20,7 @@ pub(crate) fn tags(names: &[&str]) -> Tags {
     Tags::new(names.iter().filter_map(|name| Tag::parse(name)).collect()).expect("valid")
 }
 
-/// A harness with so many subscriptions with the tag `news`, and one without.
+/// A harness with `n` subscriptions with the tag `news`, and one without.
 pub(crate) fn with_readers(n: usize) -> Harness {
     let harness = Harness::new();
     for id in (0..n).map(|n| format!("s{n}")) {
@@ -62,7 +62,7 @@ fn all_got_it_once(harness: &Harness, n: usize, case: &str) {
 }
 
 #[test]
-fn each_bearer_of_the_tag_gets_it_once_and_nobody_else() {
+fn exactly_the_bearers_of_the_tag_get_it_once_each() {
     let mut harness = with_readers(250);
     harness.produce_in_bulk(&message(""));
     harness.run();
@@ -137,7 +137,7 @@ fn one_that_crosses_another_on_a_part_comes_back_for_the_other_may_die() {
 }
 
 #[test]
-fn with_acknowledgements_what_is_too_long_for_a_recipient_is_refused_before_it_is_handed_on() {
+fn a_payload_too_long_for_acknowledgements_is_refused_before_the_hand_off() {
     let mut seen = [false; 2];
     for spare in (60..260).step_by(4) {
         let mut harness = with_readers(1);
@@ -163,7 +163,7 @@ fn the_same_message_twice_is_one_and_another_content_under_its_id_a_conflict() {
 }
 
 #[test]
-fn a_called_off_message_is_handed_to_no_one_else_and_who_waits_for_a_retry_does_not_get_it() {
+fn a_cancelled_message_reaches_no_further_recipient_and_is_not_retried() {
     let mut harness = with_readers(3);
     harness.state().usual_answer = Some(answered(503));
     harness.produce(&message(""));
@@ -285,7 +285,7 @@ fn a_slower_copy_of_a_page_sends_nothing_to_those_behind_it() {
 }
 
 #[test]
-fn of_copies_of_a_part_in_one_batch_those_that_were_surely_sent_last_come_back() {
+fn of_a_part_s_copies_the_certainly_later_ones_come_back() {
     let mut harness = with_readers(40);
     harness.produce_in_bulk(&message("").replace(r#""tag":"news""#, r#""tag":"news","rate":"90/h""#));
     let rests = |it: &Harness| {
@@ -311,7 +311,7 @@ fn of_copies_of_a_part_in_one_batch_those_that_were_surely_sent_last_come_back()
 }
 
 #[test]
-fn who_joins_a_page_that_another_copy_has_recorded_is_sent_with_it_and_the_part_rests_for_both() {
+fn a_joining_recipient_is_sent_to_and_lengthens_the_part_s_rest() {
     let mut harness = with_readers(40);
     let ids: Vec<_> = (0..40).filter_map(|n| SubscriptionId::parse(&format!("s{n}"))).collect();
     let mut of_part: Vec<_> = ids.iter().filter(|id| shard_of(id) == shard_of(&ids[0])).cloned().collect();

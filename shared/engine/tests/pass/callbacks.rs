@@ -94,7 +94,7 @@ fn no_end_of_a_callback_is_an_event() {
 }
 
 #[test]
-fn a_callback_that_cannot_be_posted_is_a_dead_letter_and_the_queue_has_the_event() {
+fn an_impossible_callback_is_a_dead_letter_and_its_event_is_queued() {
     let cases: [(Change, Reason); 3] = [
         (
             |it| drop(it.state().subscriptions.remove(&Harness::subscription_key(HOOKS))),

@@ -119,7 +119,7 @@ fn copies_of_a_cancelled_message_announce_it_once() {
 }
 
 #[test]
-fn the_retry_announces_a_cancellation_that_a_copy_of_the_first_message_met_and_could_not() {
+fn a_retry_announces_the_cancellation_that_a_copy_could_not_announce() {
     let mut harness = Harness::prepared(Whom::Browser, vec![answered(503)], "");
     harness.state().has_events = true;
     // Received twice at once: the other worker makes the attempt, hands the retry off, and acknowledges the message.

@@ -128,7 +128,7 @@ fn two_workers_that_meet_at_any_effect_lose_nothing() {
 }
 
 /// Copies `sqs-1` and `sqs-2` of a message; the second was answered 503, which was recorded and not handed off. The breaker of the push
-/// service is open for so long, and another worker goes on, which reads that.
+/// service may be open for a given time: then another worker goes on, which reads that.
 fn recorded_and_not_handed_off(breaker_is_open_for: Option<Duration>) -> Harness {
     let mut harness = Harness::new();
     harness.will_answer("m", vec![answered(503)]);
@@ -155,7 +155,7 @@ fn deliver(harness: &mut Harness, ids: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_copy_that_is_judged_as_done_or_deferred_by_a_breaker_takes_no_other_with_it() {
+fn a_copy_that_is_done_or_deferred_takes_no_other_with_it() {
     for breaker_is_open_for in [None, Some(Duration::from_secs(60))] {
         for order in [["sqs-1", "sqs-2"], ["sqs-2", "sqs-1"]] {
             let mut harness = recorded_and_not_handed_off(breaker_is_open_for);

@@ -55,7 +55,7 @@ fn killed_at_any_effect_every_scenario_still_ends_and_sends_twice_only_between_p
 }
 
 #[test]
-fn a_repetition_that_cannot_be_excluded_is_recorded_as_in_doubt_or_forbidden_by_the_policy() {
+fn a_possible_repetition_is_recorded_as_in_doubt_or_forbidden() {
     for (fields, posts, end) in
         [("", 2, State::Sent), (r#","retry":{"retry_in_doubt":false}"#, 1, State::Failed)]
     {

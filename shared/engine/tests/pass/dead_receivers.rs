@@ -16,7 +16,7 @@ use crate::harness::{Harness, Whom, origin};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A dead receiver `m`, and the messages to it: so many, one each `every`, the first now.
+/// A dead receiver `m`, and `messages` messages to it: one each `every`, the first now.
 fn dead(messages: u32, every: Duration, fields: &str) -> Harness {
     let mut harness = Harness::new();
     harness.subscribe_hook("m");
@@ -27,7 +27,7 @@ fn dead(messages: u32, every: Duration, fields: &str) -> Harness {
     harness
 }
 
-/// Four messages a minute for so many hours.
+/// Four messages a minute for `hours` hours.
 fn four_a_minute(hours: u32) -> Harness {
     dead(hours * 240, Duration::from_secs(15), "")
 }

@@ -128,7 +128,7 @@ fn a_message_that_meets_its_cancellation_says_what_it_was_given() {
 }
 
 #[test]
-fn what_the_api_accepts_is_known_before_a_worker_has_it_and_dispatched_when_one_has() {
+fn an_accepted_message_is_queued_first_and_dispatched_by_a_worker() {
     let mut harness = Harness::new();
     harness.subscribe("m");
     let accepted = [{

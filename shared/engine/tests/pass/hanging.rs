@@ -116,7 +116,7 @@ impl LaneOfWorkers {
     }
 }
 
-/// A hostile tenant sends so many messages a second for two minutes to a new name each, another tenant a one-time code a second.
+/// For two minutes a hostile tenant sends `A_SECOND` messages a second, each to a new name, and another tenant sends a one-time code a second.
 fn attacked(judges: bool, fields: &str) -> (LaneOfWorkers, (usize, usize)) {
     const A_SECOND: u64 = 15;
     const SECONDS: u64 = 120;
@@ -194,7 +194,7 @@ fn posts(harness: &Harness) -> Vec<Duration> {
     harness.state().webhooks.iter().map(|webhook| webhook.within).collect()
 }
 
-/// A harness whose webhooks' receivers need so long to answer.
+/// A harness whose webhooks' receivers need `secs` seconds to answer.
 fn answering_after(secs: u64) -> Harness {
     let harness = Harness::new();
     harness.state().slow_receivers.insert("https://hooks.example/".to_owned(), Duration::from_secs(secs));

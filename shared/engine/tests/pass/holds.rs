@@ -1,4 +1,4 @@
-//! What waits before an attempt can be found: by what it is held back, and until when; and a note about it changes nothing.
+//! What waits before an attempt can be found, with what holds it back and the end of its wait; and a note about it changes nothing.
 
 use std::time::Duration;
 

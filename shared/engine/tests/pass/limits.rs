@@ -113,7 +113,7 @@ fn workers_use_a_limit_up_that_has_more_parts_than_there_are_workers() {
 }
 
 #[test]
-fn workers_take_slots_of_as_many_parts_of_a_bucket_whenever_they_read_of_a_pace() {
+fn all_workers_divide_a_bucket_alike_whenever_they_read_its_pace() {
     let memory = Memory::at(Timestamp::from_secs(1_800_000_000));
     let now = memory.now();
     let pace = json!({
@@ -216,7 +216,7 @@ fn a_receiver_s_own_rate_holds_for_it_alone() {
 }
 
 #[test]
-fn retries_to_an_endpoint_that_fails_are_ten_a_second_and_its_first_attempts_any_number() {
+fn a_failing_endpoint_s_retries_are_limited_and_first_attempts_are_not() {
     let worker = with_successes_elsewhere();
     let key = |id: &str| Harness::subscription_key(id);
     let retry = |id: &str| {

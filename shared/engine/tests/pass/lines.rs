@@ -22,7 +22,7 @@ use crate::protection::PUSH_SERVICE;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A breaker that an operator has opened for an hour, with so many messages in its line.
+/// A breaker that an operator has opened for an hour, with `messages` messages in its line.
 fn held(messages: usize) -> Harness {
     let mut harness = Harness::new();
     harness.open_breaker(&origin(PUSH_SERVICE), HOUR);

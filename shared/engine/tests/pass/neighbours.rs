@@ -17,7 +17,7 @@ fn neighbour() -> Tenant {
     others.find(|other| place(other) != place(&tenant())).expect("there are many places")
 }
 
-/// So many attempts of a tenant to one recipient, of which so many failed or were limited.
+/// Attempts of a tenant to one recipient, with the numbers of all, of failed and of limited ones.
 fn of(tenant: &Tenant, recipient: u64, count: Count) -> Seen {
     let retry_after = (count.limited > 0).then_some(Duration::from_secs(900));
     let whose = Whose::numbered(Place::of(&origin(PUSH_SERVICE), tenant), recipient);

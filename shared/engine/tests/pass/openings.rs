@@ -78,7 +78,7 @@ fn an_id_used_again_after_the_dedupe_window_reaches_everybody_with_another_conte
 }
 
 #[test]
-fn killed_at_any_effect_a_message_reaches_everybody_once_and_again_when_its_id_is_used_again() {
+fn after_any_kill_each_use_of_an_id_reaches_every_reader_once() {
     for (readers, times) in [(12, 1), (3, 2)] {
         let run = |death| {
             let mut harness = with_readers(readers);
@@ -147,7 +147,7 @@ fn a_copy_held_back_beyond_the_dedupe_window_is_dropped() {
 }
 
 #[test]
-fn a_message_without_a_ttl_to_speak_of_is_not_walked_again_once_it_is_forgotten() {
+fn a_forgotten_message_with_a_ttl_of_zero_is_not_walked_again() {
     let mut harness = with_readers(3);
     harness.deliver(&message(r#","ttl":0"#));
     let run = current_run(&harness);

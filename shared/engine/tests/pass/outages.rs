@@ -77,7 +77,7 @@ fn no_outage_of_two_hours_makes_poison_whenever_it_begins() {
     }
 }
 
-/// How many calls ten webhooks cost while a dependency is out for so long.
+/// How many calls ten webhooks cost while a dependency is out for `lasting`.
 fn cost(calls: Calls, lasting: Duration) -> usize {
     let mut harness = Harness::new();
     harness.state().has_events = true;
@@ -110,7 +110,7 @@ fn the_calls_of_an_outage_grow_linearly_with_its_length() {
 }
 
 #[test]
-fn what_comes_back_through_an_error_of_our_own_is_counted_and_what_is_held_back_is_not() {
+fn messages_returned_by_our_errors_are_counted_and_held_back_ones_not() {
     let mut harness = Harness::prepared(Whom::Browser, vec![], "");
     harness.memory.fail("claim", 3, PortErrorKind::Broken);
     harness.run();

@@ -16,7 +16,7 @@ use crate::audiences::{current_run, delivery, message, tags};
 use crate::harness::{Harness, origin, until_stalled};
 use crate::protection::PUSH_SERVICE;
 
-/// A harness that sends by the page to so many subscriptions of one part, and their ids.
+/// A harness that sends by the page to `many` subscriptions of one part, and their ids.
 pub(crate) fn with_page(many: usize) -> (Harness, Vec<String>) {
     let mut harness = Harness::new();
     harness.worker.settings.audience_pages = true;

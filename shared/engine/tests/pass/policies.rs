@@ -85,7 +85,7 @@ fn a_tenant_s_policy_decides_on_its_messages_and_on_no_other_tenant_s() {
 }
 
 #[test]
-fn the_event_type_s_policy_comes_before_the_tenant_s_and_both_before_the_class_s() {
+fn policies_rank_by_event_type_then_tenant_then_class() {
     let of_tenant = of_tenant(r#"{"max_retries": 0}"#, None);
     let of_topic = of_topic(r#"{"max_retries": 2}"#);
     for (stored, fields, expected) in [
@@ -102,7 +102,7 @@ fn the_event_type_s_policy_comes_before_the_tenant_s_and_both_before_the_class_s
 }
 
 #[test]
-fn a_message_s_own_retry_comes_first_and_nobody_reads_what_its_tenant_has() {
+fn a_message_s_own_retry_needs_no_policies_of_its_tenant() {
     let mut harness = refusing();
     store(&harness, vec![of_tenant(r#"{"max_retries": 0}"#, None), of_topic(r#"{"max_retries": 1}"#)]);
     let inline = format!(r#","event_type":"{TOPIC}","retry":{{"max_retries":2}}"#);
@@ -151,7 +151,7 @@ fn a_delay_that_was_planned_stands_and_the_next_one_is_the_changed_policy_s() {
 }
 
 #[test]
-fn while_the_store_fails_what_depends_on_it_comes_back_unsent_and_the_others_go_through() {
+fn a_failing_policy_store_holds_back_only_messages_that_need_it() {
     for kind in [PortErrorKind::Broken, PortErrorKind::Throttled] {
         let mut harness = Harness::new();
         store_one(&harness, r#"{"retry_in_doubt": false}"#);
@@ -179,7 +179,7 @@ fn an_invalid_text_is_counted_once_a_reading_and_the_policy_that_was_followed_st
     assert_eq!(readings(&harness), (2, 0));
 
     for (n, text) in ["", "\u{0}", "3", "[]", r#""opt""#, r#"{"max_retries": 101}"#].iter().enumerate() {
-        // So many failures at once would make the worker pause.
+        // All these failures at once would make the worker pause.
         harness.pass(Duration::from_secs(10));
         store(&harness, vec![of_tenant(text, None)]);
         assert_eq!(posts(&mut harness, &format!("m{n}"), ""), 2, "{text:?}");
@@ -188,7 +188,7 @@ fn an_invalid_text_is_counted_once_a_reading_and_the_policy_that_was_followed_st
 }
 
 #[test]
-fn a_worker_that_never_saw_the_policy_before_follows_the_last_good_one_and_without_any_the_class_s() {
+fn a_new_worker_follows_the_last_valid_policy_or_the_class_s() {
     for (last_good, expected) in [(Some(r#"{"max_retries": 3}"#), 4), (Some("broken"), 6), (None, 6)] {
         let mut harness = refusing();
         store(&harness, vec![of_tenant("broken", last_good)]);
@@ -214,7 +214,7 @@ fn an_invalid_text_leaves_the_tenant_s_other_policies_alone() {
 }
 
 #[test]
-fn a_batch_of_ten_reads_a_tenant_s_policies_once_and_counts_each_invalid_one_once() {
+fn a_batch_reads_policies_once_and_counts_each_invalid_one_once() {
     let mut harness = Harness::new();
     let paid = stored(Slot::Topic("order.paid".to_owned()), "broken", None);
     store(&harness, vec![of_tenant("broken", None), of_topic("broken"), paid]);
@@ -300,7 +300,7 @@ fn poison_whose_tenant_s_policies_cannot_be_read_stays_in_quarantine_until_they_
 }
 
 #[test]
-fn a_message_on_its_way_outlives_the_policy_that_it_names_and_a_new_one_cannot_name_it() {
+fn only_a_message_on_its_way_may_name_a_removed_policy() {
     let named = r#","retry":"of-yesterday""#;
     let mut harness = refusing();
     store_one(&harness, r#"{"max_retries": 2}"#);

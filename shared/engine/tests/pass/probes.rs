@@ -96,7 +96,7 @@ fn probes_are_of_distinct_tenants_and_a_hostile_recipient_among_them_does_not_ke
 }
 
 #[test]
-fn a_hostile_recipient_that_accepts_does_not_close_the_breaker_of_an_origin_that_is_out() {
+fn an_accepting_hostile_recipient_does_not_close_a_failing_origin_s_breaker() {
     let (worker, hostile, probes) = probed();
     answer(&worker, &probes, |whose| whose.tenant() == hostile);
     assert!(matches!(phase(&worker), Phase::Open { .. }), "{:?}", phase(&worker));

@@ -26,7 +26,7 @@ fn phase(harness: &Harness) -> Phase {
     harness.phase(&origin(PUSH_SERVICE))
 }
 
-/// A harness whose push service is out, with so many messages to it.
+/// A harness whose push service is out, with `messages` messages to it.
 fn out(messages: usize) -> Harness {
     let mut harness = Harness::new();
     harness.state().usual_answer = Some(answered(503));
@@ -34,7 +34,7 @@ fn out(messages: usize) -> Harness {
     harness
 }
 
-/// The same with sixty messages, up to when its breaker opens; and until when it is open.
+/// The same with sixty messages, up to when its breaker opens; and when its cooldown ends.
 fn opened() -> (Harness, Timestamp) {
     let mut harness = out(60);
     harness.run_until(|it| matches!(phase(it), Phase::Open { .. }));
@@ -108,7 +108,7 @@ fn another_origin_goes_on() {
 }
 
 #[test]
-fn a_message_that_would_be_over_before_the_cooldown_is_ends_at_once_as_ttl_exceeded() {
+fn a_message_that_expires_before_the_cooldown_ends_at_once() {
     let (mut harness, _) = opened();
     let (now, posts) = (harness.now(), harness.state().sent.len());
     harness.push("short", r#","ttl":20"#);
@@ -133,7 +133,7 @@ fn a_storm_of_429_is_waited_out_and_uses_few_attempts() {
 }
 
 #[test]
-fn without_the_shared_store_everything_is_sent_all_the_same() {
+fn without_the_shared_store_everything_is_still_sent() {
     let mut harness = Harness::new();
     let limit = Rate::parse("1/h").expect("valid");
     harness.state().limits.insert(Limited::Tenant(tenant()), limit);
@@ -230,7 +230,7 @@ pub(crate) struct Worker {
     pub(crate) guard: Guard,
 }
 
-/// What a worker has seen: so many attempts, of which so many failed.
+/// What a worker has seen: `attempts` attempts, of which `failures` failed.
 pub(crate) fn seen(attempts: u64, failures: u64) -> Seen {
     let count = Count { attempts, failures, ..Count::default() };
     let origin = origin(PUSH_SERVICE);

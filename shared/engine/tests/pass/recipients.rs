@@ -29,7 +29,7 @@ fn host(status: u16) -> Harness {
     harness
 }
 
-/// Sends a message to each receiver, and so many to the dead one, in each of so many seconds.
+/// In each of `seconds` seconds, sends a message to each receiver and `to_the_dead` messages to the dead one.
 fn traffic(harness: &mut Harness, seconds: u64, to_the_dead: usize) {
     let begin = harness.now();
     for second in 0..seconds {
@@ -193,7 +193,7 @@ fn receivers_that_succeed_cost_no_call_and_no_memory() {
     assert!(guard.contains("recipients: {}") && guard.contains("doubts: {}"), "{guard}");
 }
 
-/// Eight of nineteen messages a second go to the failing one, and are there first: whoever judges by the first ten has seen two others.
+/// Eight of nineteen messages a second go to the failing one, and are there first: a worker that judges by the first ten has seen two others.
 #[test]
 fn a_flood_to_one_failing_receiver_holds_back_none_of_the_others_of_its_tenant() {
     for (every, flood) in [(1, 8), (2, 8), (5, 8)] {

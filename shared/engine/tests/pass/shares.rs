@@ -76,7 +76,7 @@ fn slots_of_a_shared_limit_go_to_tenants_by_their_weights() {
 }
 
 #[test]
-fn equal_weights_share_a_limit_equally_whoever_has_more_messages() {
+fn equal_weights_share_a_limit_equally_despite_unequal_traffic() {
     let all = limited("20/s", 2);
     let came = a_minute(&all, &[("loud", 40), ("quiet", 4)]);
     let (loud, quiet) = (went(&came, "loud"), went(&came, "quiet"));

@@ -40,7 +40,7 @@ fn disabled(harness: &Harness) -> (State, u64) {
 }
 
 #[test]
-fn the_failures_of_a_batch_are_counted_in_one_effect_and_the_first_success_forgets_them() {
+fn a_batch_s_failures_are_one_write_and_a_success_clears_them() {
     let mut harness = with_receiver();
     let failing_since = Some(harness.now());
     harness.will_answer("m", vec![answered(500); 13]);

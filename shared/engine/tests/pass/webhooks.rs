@@ -34,7 +34,7 @@ fn gaps(harness: &Harness) -> Vec<i64> {
 }
 
 #[test]
-fn a_webhook_is_posted_with_its_id_its_body_and_its_receiver_s_secrets_and_headers() {
+fn a_webhook_is_posted_with_its_receiver_s_secrets_and_headers() {
     let fields = r#","headers":{"X-Shop":"message"},"class":"otp","urgency":"high","topic":"abcd""#;
     let harness = Harness::prepared(Whom::Hook, Vec::new(), fields);
     let secret = WebhookSecret::new(vec![7; 32]).expect("valid");
@@ -122,7 +122,7 @@ fn what_was_answered_last_is_why_it_failed() {
 }
 
 #[test]
-fn what_did_not_leave_is_retried_and_what_may_have_arrived_is_recorded_as_in_doubt() {
+fn unsent_requests_are_retried_and_unanswered_ones_recorded_as_in_doubt() {
     for (outcome, in_doubt) in
         [(Outcome::NotSent(NotSent::Connect), false), (Outcome::InDoubt(InDoubt::Timeout), true)]
     {
@@ -162,7 +162,7 @@ fn a_410_switches_the_receiver_off_and_its_next_messages_are_dead_letters_unsent
 }
 
 #[test]
-fn a_410_of_a_bare_address_is_a_dead_letter_and_the_next_message_is_tried() {
+fn a_410_of_a_bare_address_ends_only_its_own_message() {
     let mut harness = Harness::finished(Whom::Address, vec![answered(410)], "");
     assert_eq!(harness.ended("m"), (State::Failed, Some(Reason::Gone)));
     assert_eq!((harness.bodies(), harness.effects("switch_off")), (1, 0));
@@ -212,7 +212,7 @@ fn a_webhook_without_a_ttl_is_still_sent_after_days() {
 }
 
 #[test]
-fn a_dead_letter_of_a_webhook_without_a_ttl_is_kept_as_long_as_its_description() {
+fn a_webhook_dead_letter_without_ttl_lives_as_long_as_its_description() {
     for (retry, days) in [("\"max_retries\":0", 14), ("\"max_retries\":0,\"dlq_retention_days\":3", 3)] {
         let harness = Harness::finished(Whom::Hook, vec![answered(500)], &format!(r#","retry":{{{retry}}}"#));
         let state = harness.state();
@@ -274,7 +274,7 @@ fn a_payload_that_is_too_long_for_a_push_is_sent_to_a_webhook() {
 }
 
 #[test]
-fn killed_at_any_effect_every_webhook_ends_and_is_posted_twice_only_between_post_and_record() {
+fn killed_anywhere_a_webhook_repeats_only_between_post_and_record() {
     let mut deaths = killed_at_every_effect(&to_webhooks(), |_| {});
     let to_a_hook = |scenario| [Scenario { to: Whom::Hook, ..scenario }];
     let disabled = to_a_hook(Scenario::failed("disabled", "", vec![], Reason::EndpointDisabled));

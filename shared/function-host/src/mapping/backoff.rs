@@ -37,7 +37,7 @@ impl Backoff {
     }
 }
 
-/// The pause after so many failures in a row: none after none, then doubling.
+/// The pause after `failures` failures in a row: none after none, then doubling.
 pub(super) fn pause_after(failures: u32) -> Duration {
     match failures.checked_sub(1) {
         None => Duration::ZERO,

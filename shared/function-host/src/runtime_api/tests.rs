@@ -115,7 +115,7 @@ async fn a_process_is_kept_warm_also_after_an_error_of_the_function() {
 }
 
 #[tokio::test]
-async fn a_crash_is_told_with_its_status_and_the_next_invocation_has_a_new_process() {
+async fn a_crash_is_reported_and_the_next_invocation_has_a_new_process() {
     let (host, _folder) = start(&[]);
     let crashed = host.invoke(json!({"do": "exit"}), LIMIT).await.expect_err("a crash");
     assert!(matches!(crashed, InvokeError::Crashed(status) if status.code() == Some(7)));

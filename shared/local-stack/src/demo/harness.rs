@@ -81,7 +81,7 @@ impl Harness {
             ("WAIT_BUCKET_SECONDS", "1".to_owned()),
             ("WAIT_SHARDS", "1".to_owned()),
             ("SEND_TIMEOUT_SECONDS", SEND_TIMEOUT.as_secs().to_string()),
-            // So many failures to one origin, on purpose, would look like an outage.
+            // The demo's failures to one origin, on purpose, would look like an outage.
             ("BREAKER", "off".to_owned()),
         ];
         let stack = Stack::up(Options {

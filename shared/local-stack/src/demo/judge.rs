@@ -109,7 +109,7 @@ fn end_of(delivery: &Delivery, entry: &Entry, evidence: &Evidence, faults: &mut 
         State::Cancelled => {
             let accepted = evidence.posts.iter().any(|post| is_accepted(delivery, post));
             if accepted {
-                faults.push("it was accepted all the same".to_owned());
+                faults.push("it was accepted nevertheless".to_owned());
             }
             End::new(entry.state.label(), delivery.is_cancelled && !accepted)
         }
@@ -297,7 +297,7 @@ mod tests {
         assert_as_expected(&asked, &evidence(vec![]));
         assert!(!judge(&delivery("cancelled"), &evidence(vec![])).is_proved, "nothing answered so");
         let accepted = judge(&asked, &evidence(vec![post(&asked, 0, 201)]));
-        let words = "parked, cancelled, 1 post; the ledger counts 0 attempts; it was accepted all the same";
+        let words = "parked, cancelled, 1 post; the ledger counts 0 attempts; it was accepted nevertheless";
         assert_eq!(accepted, Finding { words: words.to_owned(), is_proved: false });
     }
 

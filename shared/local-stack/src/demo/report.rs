@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_as_expected_fits_eighty_columns_and_its_bars_a_terminal_s_lines() {
+    fn an_expected_run_fits_eighty_columns_and_a_terminal_s_height() {
         let row = |scenario: &'static Scenario| Row {
             scenario: scenario.name,
             messages: 100,

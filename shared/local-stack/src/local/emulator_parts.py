@@ -157,7 +157,7 @@ class Made:
         return True
 
     def remove(self, limit):
-        """Removes it, the last first; answers what could not be removed within so many seconds, by the reason."""
+        """Removes it, the last first; answers what could not be removed within `limit` seconds, by the reason."""
         try:
             with open(self.path) as file:
                 # The last line is cut short if the process died while it was written: before it made that thing.

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_localstack_is_told_from_other_servers_and_from_none() {
+    async fn a_localstack_is_distinguished_from_other_servers_and_from_none() {
         let http = http_client().expect("a client");
         let healthy =
             answering("HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n{\"services\":{\"sqs\":\"running\"}}");

@@ -76,7 +76,7 @@ fn run_saying(
 
 fn pass_on(stream: impl Read + Send + 'static, lines: Sender<String>) {
     thread::spawn(move || {
-        // Nobody listens any more only when it has failed.
+        // The receiving end is gone only after a failure.
         BufReader::new(stream).lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
     });
 }

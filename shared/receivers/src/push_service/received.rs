@@ -39,7 +39,7 @@ pub struct Received {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
     Status(u16),
-    /// With this status after so long, if the sender was still there.
+    /// With `status` after `after`, if the sender was still there.
     Late {
         status: u16,
         after: Duration,

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_measured_expiries_are_told_apart() {
+    fn the_measured_expiries_are_distinguished() {
         let sender = Sender::default();
         let cases = [
             (NOW - 30, vec![Problem::ExpWithinLeeway]),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_by_another_key_or_over_other_claims_does_not_fit_however_often_it_is_sent() {
+    fn a_forged_token_or_signature_is_reported_each_time() {
         let sender = Sender::default();
         let header = sender.authorization(&claims(NOW + 60));
         let forged = header.replacen("t=", "t=e30", 1);

@@ -59,7 +59,7 @@ async fn http_1_1_and_other_methods_are_taken_too() {
 }
 
 #[tokio::test]
-async fn each_path_has_a_script_that_is_used_up_in_order_and_then_its_usual_answer() {
+async fn each_path_follows_its_script_and_then_gives_its_usual_answer() {
     let (receiver, client) = setting();
     let mut answers = Answer::status(500).times(2);
     answers.push(Answer::status(503).with_header("retry-after", "5").with_body("later"));
@@ -86,7 +86,7 @@ async fn each_path_has_a_script_that_is_used_up_in_order_and_then_its_usual_answ
 }
 
 #[tokio::test]
-async fn whoever_follows_a_redirect_is_seen_to() {
+async fn a_client_that_follows_a_redirect_is_noticed() {
     let (receiver, client_that_does_not) = setting();
     let client_that_does = client(&receiver).redirect(Policy::limited(3)).build().expect("a client");
     let redirect = Answer::redirect(307, &receiver.url("/elsewhere"));

@@ -51,7 +51,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "if failed > 0 || (failed > succeeded && concerns_all) {",
     },
     Mutant {
-        name: "nobody is heard when a breaker opens",
+        name: "no voter is heard when a breaker opens",
         rule: "who was there when a breaker opened has a vote",
         file: "shared/core/src/protection/origin.rs",
         find: "self.breaker.hear(of_late.voters(fails, Trouble::Failures));",

@@ -68,8 +68,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a place is the same at all origins",
         rule: "whom a tenant shares its place with differs from origin to origin",
         file: "shared/core/src/protection/whose.rs",
-        find: "hash(&[origin.as_str(), tenant.as_str()])",
-        replace: "hash(&[origin.as_str().get(..0).unwrap_or_default(), tenant.as_str()])",
+        find: "of_texts(&[origin.as_str(), tenant.as_str()])",
+        replace: "of_texts(&[origin.as_str().get(..0).unwrap_or_default(), tenant.as_str()])",
     },
     Mutant {
         name: "refusals count for nothing",

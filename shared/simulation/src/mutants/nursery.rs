@@ -37,7 +37,7 @@ pub struct Nursery {
 /// What became of a mutant.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Result {
-    /// After so many scenarios and seconds, by this violation.
+    /// After these numbers of scenarios and seconds, by this violation.
     Found {
         scenarios: u64,
         seconds: f64,

@@ -86,8 +86,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a claim without an answer is not given back",
         rule: "what was not attempted says so",
         file: "shared/engine/src/deliver/claim.rs",
-        find: "None => gives_back(&job, invocation, now),",
-        replace: "None if job.place < 1_000 => Setback::Infrastructure, None => gives_back(&job, invocation, now),",
+        find: "                            unanswered.push(record::given_back(&job, &invocation.lease_token, now));\n                            gives_back(&job, invocation, now)",
+        replace: "                            Setback::Infrastructure",
     },
     Mutant {
         name: "a claim that is given back is in doubt",

@@ -134,7 +134,7 @@ impl Memo {
     }
 }
 
-/// How long a part has to rest after a page of so many: all parts together keep the rate.
+/// How long a part has to rest after a page of `recipients`: all parts together keep the rate.
 fn rest_after(walk: &Walk, recipients: u64) -> Duration {
     let rate = walk.audience.rate.map(Rate::ratio);
     let ms = rate.map_or(0, |(count, ms)| recipients * u64::from(SHARDS) * ms / count);

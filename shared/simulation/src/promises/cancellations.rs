@@ -25,7 +25,9 @@ impl Memo {
                     self.violated(format!("the cancellation of {key} was answered in two ways"));
                 }
                 if !cancelled.is_known && self.posts.contains_key(key) {
-                    self.violated(format!("{key} was posted, and was cancelled as one that nobody has seen"));
+                    self.violated(format!(
+                        "{key} was posted, and was cancelled as one that no worker has seen"
+                    ));
                 }
                 self.ended.insert((key.clone(), State::Cancelled));
                 self.cancelled.entry(key.clone()).or_insert(cancelled);

@@ -22,7 +22,7 @@ use crate::watch::Memo;
 const JUDGED_FOR: Duration = Duration::from_secs(285);
 const JUDGED_FROM: usize = 35;
 
-/// A worker that saw so many attempts fail of so long knows its breaker; a few more than it takes, for those that are under way.
+/// A worker that saw this number of attempts fail in this time knows its breaker; a few more than it takes, for those that are under way.
 const DOUBTED_FROM: usize = 15;
 const DOUBTED_FOR: Duration = Duration::from_secs(240);
 const UNDER_WAY: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ const REPORTED_WITHIN: Duration = Duration::from_secs(12);
 /// A worker that sees failures itself pauses for two to four seconds, whosever they are.
 const OWN_PAUSE: Duration = Duration::from_secs(5);
 
-/// Those besides the two that fail most show whose trouble it is, when so many of their attempts have failed: among what they sent before.
+/// Those besides the two that fail most show whose trouble it is, when this number of their attempts has failed: among what they sent before.
 const WORST: usize = 2;
 const OTHERS_FAILED: usize = 8;
 
@@ -124,7 +124,7 @@ impl Memo {
         }
     }
 
-    /// Whether so many recipients have failed lately that no worker takes it for the trouble of one or two. Those that share a place are one
+    /// Whether enough recipients have failed lately that no worker takes it for the trouble of one or two. Those that share a place are one
     /// to workers.
     fn has_failed_at_many(&self, origin: &Origin, now: Timestamp) -> bool {
         let Some(past) = self.origins.of.get(origin) else { return false };

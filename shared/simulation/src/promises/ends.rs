@@ -37,7 +37,7 @@ struct Letters {
 }
 
 impl Letters {
-    /// `ended_at`: of the id's current use. An earlier one ended so long before that the ledger had forgotten it.
+    /// `ended_at`: of the id's current use. An earlier one ended long enough before for the ledger to have forgotten it.
     fn of(key: &DeliveryKey, ended_at: Timestamp, remains: &Remains<'_>, memo: &Memo) -> Self {
         let is_current = |(of, reference): &(&DeadLetterKey, &Reference)| {
             !of.letter.starts_with("lineage-")

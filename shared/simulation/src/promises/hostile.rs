@@ -18,7 +18,7 @@ use crate::posted::Sign;
 use crate::situations::Situation;
 use crate::watch::Memo;
 
-/// "What one message can cost at most" in infra/docs/protection.md: so many POSTs within so long of the first one.
+/// "What one message can cost at most" in infra/docs/protection.md: the seconds from the first POST on, and the most POSTs within them.
 const COSTS: [(u64, usize); 2] = [(10, 14), (60, 35)];
 
 /// A worker relies on a state for a second and a half, and an attempt that it admits leaves within a few seconds.
@@ -30,8 +30,8 @@ const REPORTED_WITHIN: Duration = Duration::from_secs(12);
 /// A breaker judges the attempts of five minutes.
 const JUDGED_FOR: Duration = Duration::from_secs(285);
 
-/// So many attempts of the others, of which so many in a hundred fail, show that it is not one tenant's trouble. A breaker takes five of
-/// which more than ten fail.
+/// This number of attempts of the others, of which this share fails, in hundredths, shows that it is not one tenant's trouble. A breaker
+/// takes five of which more than ten fail.
 const OTHERS_SHOWN_BY: usize = 20;
 const OTHERS_FAIL_PERCENT: usize = 40;
 
@@ -48,7 +48,7 @@ const SLACK: Duration = Duration::from_secs(4);
 /// What one worker lets pass of a subscription's retries before it limits them: ten that it sees fail, and the batch that it holds.
 const UNSEEN: u64 = 20;
 
-/// The attempts by which it is told whether an origin is in trouble, and by when its workers know: they report within a second or two, one
+/// The attempts by which it is judged whether an origin is in trouble, and by when its workers know: they report within a second or two, one
 /// of them looks, and the others read that within a second and a half. What they admitted before leaves within a few more.
 const IN_TROUBLE_FOR: Duration = Duration::from_secs(15);
 const BUDGETED_AFTER: Duration = Duration::from_secs(5);

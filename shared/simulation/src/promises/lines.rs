@@ -21,7 +21,7 @@ use crate::watch::Memo;
 /// A message leaves its line a minute before its time is over; clocks are off, and calls are slow.
 const LEAVES_BEFORE: Duration = Duration::from_secs(60 + 30);
 
-/// A release that has read an origin's state may send a page for so long.
+/// How long a release that has read an origin's state may send a page.
 const A_PAGE_TAKES: Duration = Duration::from_secs(60);
 
 /// A release is sent on, waits for its turn and for the places that others have taken. The sweep comes besides.

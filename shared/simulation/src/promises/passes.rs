@@ -225,7 +225,7 @@ impl Memo {
         }
     }
 
-    /// A message that waits for long is one that can be asked about: its delivery has an entry, which says until when.
+    /// A message that waits for long is one that can be asked about: its delivery has an entry, which says when its wait ends.
     pub(crate) fn can_be_found(&mut self, item: &ParkedItem, ledger: &redial_memory::State) {
         let stored = Stored::sent("", &item.body, ledger.now);
         let Some((message, travel)) = read(&stored, QueueKind::Retry) else { return };
@@ -240,7 +240,7 @@ impl Memo {
                 self.is_tagged(&entry);
                 if entry.not_before.is_none() || entry.held_by.is_none() {
                     self.violated(format!(
-                        "{key} is held back, and the ledger does not say by what and until when"
+                        "{key} is held back, and the ledger does not say by what or when that ends"
                     ));
                 }
             }
@@ -270,7 +270,7 @@ impl Memo {
         }
     }
 
-    /// A message that comes back after so many seconds. What the ledger failed backs off. Another worker that holds it may wait for a
+    /// A message that comes back after `secs` seconds. What the ledger failed backs off. Another worker that holds it may wait for a
     /// lease instead.
     pub(crate) fn comes_back_after(&mut self, message_id: &str, secs: u32, now: Timestamp) {
         let of_pass = |pass: &Pass| Some((pass.held.get(message_id)?.clone(), pass.owed.clone()));

@@ -21,7 +21,7 @@ impl Memo {
     pub fn posts(&mut self, post: Post, key: &DeliveryKey, state: &State) {
         let (now, token) = (post.at, post.token.clone());
         let Some(promise) = self.promises.get(key).cloned() else {
-            return self.violated(format!("{key} was posted, and nobody sent it"));
+            return self.violated(format!("{key} was posted, and no such message was sent"));
         };
         let Some(entry) = state.known(key) else {
             return self.violated(format!("{key} was posted without an entry in the ledger"));

@@ -18,7 +18,7 @@ const JUDGED_FOR: Duration = Duration::from_secs(285);
 const JUDGED_FROM: usize = 30;
 const MOST_FAILURES: usize = 40;
 
-/// So long workers keep successes that they have not reported.
+/// How long workers keep successes that they have not reported.
 const SUCCESSES_KEPT: Duration = Duration::from_secs(300);
 
 /// More than a tenth of the others' fail, too. Single counts may get lost with their workers: then it is a little more.

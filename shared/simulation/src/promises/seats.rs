@@ -12,7 +12,7 @@ use crate::watch::Memo;
 const LIMITED: &str = "acme";
 
 impl Memo {
-    /// A POST leaves, and its receiver takes so long. It is under way until then, also if its worker dies meanwhile.
+    /// A POST leaves, and its receiver takes `takes` to answer. It is under way until then, also if its worker dies meanwhile.
     pub(crate) fn takes_a_seat(
         &mut self,
         key: &DeliveryKey,

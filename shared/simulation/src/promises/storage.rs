@@ -23,10 +23,10 @@ use crate::watch::Memo;
 /// How long after a success, or the lack of one, workers may still act on what was before.
 pub(super) const UNDER_WAY: Duration = Duration::from_secs(300);
 
-/// A webhook's receiver that fails for so long is switched off: infra/docs/webhooks.md, and not what the code says.
+/// A webhook's receiver that fails for this time is switched off: infra/docs/webhooks.md, and not what the code says.
 const SWITCHED_OFF_AFTER: Duration = Duration::from_secs(5 * 86_400);
 
-/// From so many endpoints on that are gone together, the guard keeps all.
+/// From this number of endpoints on that are gone together, the guard keeps all.
 const MANY: usize = 10;
 
 impl Facts {

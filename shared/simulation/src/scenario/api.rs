@@ -18,7 +18,7 @@ pub enum Besides {
     Nonsense,
 }
 
-/// In a share of the scenarios, which of so many messages go through the API.
+/// In a share of the scenarios, which of `sendings` messages go through the API.
 pub(super) fn draw(rng: &mut StdRng, sendings: usize) -> BTreeMap<usize, Besides> {
     if !rng.random_bool(0.2) {
         return BTreeMap::new();

@@ -140,7 +140,7 @@ impl Audiences {
         Self { members, sendings, changes, later, too_long_at, unreadable_until, ..plain }
     }
 
-    /// So many members of one part, all of whom bear the tag and accept, and so many messages to them within 20 minutes.
+    /// `members` members of one part, all of whom bear the tag and accept, and `messages` messages to them within 20 minutes.
     pub(super) fn few(rng: &mut StdRng, members: usize, messages: usize, rate: Option<&'static str>) -> Self {
         let shard = rng.random_range(0..SHARDS);
         let ids = (0..).map(|n| format!("s{n}"));

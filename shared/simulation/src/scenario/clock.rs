@@ -24,7 +24,7 @@ impl Clock {
         Self { ahead, far: 0, drift: if drifts { rng.random_range(-Self::BOUND..=Self::BOUND) } else { 0 } }
     }
 
-    /// What it is ahead of the true time after so long, in milliseconds.
+    /// What it is ahead of the true time after `passed`, in milliseconds.
     pub fn ahead_after(self, passed: Duration) -> i64 {
         let drifted = i128::from(self.drift) * passed.as_millis() as i128 / 3_600_000;
         let place = (i128::from(self.ahead + Self::BOUND) + drifted) as i64;

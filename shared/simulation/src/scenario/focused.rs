@@ -126,7 +126,7 @@ fn walking(blank: Scenario, rng: &mut StdRng) -> Scenario {
     Scenario { clocks: workers(2), faults, faults_end: Duration::from_secs(3_600), audiences, ..blank }
 }
 
-/// Once the limit is removed, whoever takes a page up can send to all that still stands on it.
+/// Once the limit is removed, the worker that takes a page up can send to all that still stands on it.
 fn leaving(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let mut audiences = Audiences::few(rng, 10, 5, None);
     for sending in &mut audiences.sendings {
@@ -152,7 +152,7 @@ fn weighted(rng: &mut StdRng, shares: &[f64]) -> usize {
     found.unwrap_or(shares.len() - 1)
 }
 
-/// It is well for so long that it takes some 40 failures to open its breaker: enough to tell who was there. Its recipients are apart, as
+/// It is well for long enough that it takes some 40 failures to open its breaker: enough to tell who was there. Its recipients are apart, as
 /// workers take those that share a place for one. In some of these the outage reaches one of them before the others.
 fn voters(blank: Scenario, rng: &mut StdRng) -> Scenario {
     let until = secs(rng, 230, 260);

@@ -20,7 +20,7 @@ const SHARE: f64 = 0.12;
 const FAST_MS: std::ops::RangeInclusive<u64> = 60..=400;
 const SLOW_MS: std::ops::RangeInclusive<u64> = 400..=3_000;
 
-/// An operator's limits of an origin, and so many a second. The others' messages are half as many at the most.
+/// An operator's limits of an origin, and each as messages a second. The others' messages are half as many at the most.
 const LIMITS: [(&str, f64); 4] = [("2/s", 2.0), ("5/s", 5.0), ("10/s", 10.0), ("40/s", 40.0)];
 
 /// What it may be called: whose place it shares differs with the name, and from origin to origin.
@@ -46,11 +46,11 @@ pub const MOST_ATTEMPTS: u32 = 101;
 /// The TTL of messages that wait for slots, in seconds.
 const CROWDED_FOR: u32 = 600;
 
-/// So many endpoints of one age turn gone together, which is enough for the guard, and so many of another, which are not.
+/// Endpoints of one age that turn gone together: a number that is enough for the guard, and one of another age that is not.
 const DOZEN: usize = 12;
 const FEW: usize = 2;
 
-/// The guard keeps so many of one age.
+/// The guard keeps this number of one age.
 const MANY: usize = 10;
 
 /// Where one of its subscriptions leads.
@@ -144,7 +144,7 @@ pub(super) fn some(rng: &mut StdRng, spread: impl FnOnce(Duration) -> Faults) ->
     Drawn { foe, stream, receivers, sendings, faults, faults_end }
 }
 
-/// Nothing fails, and the tenant has no receivers yet. The others send one message in each interval, of so many milliseconds.
+/// Nothing fails, and the tenant has no receivers yet. The others send one message in each interval, of `interval_ms` milliseconds.
 fn calm(rng: &mut StdRng, interval_ms: std::ops::RangeInclusive<u64>, count: u32) -> Drawn {
     let interval = Duration::from_millis(rng.random_range(interval_ms));
     let until = interval * count;

@@ -45,7 +45,7 @@ pub use whole::Scenario;
 /// How often people are drawn until there are some.
 const TRIES: usize = 16;
 
-/// A scenario that lasts so long is about what the ledger has forgotten.
+/// A scenario that lasts this long is about what the ledger has forgotten.
 const LONG: Duration = Duration::from_secs(7 * 86_400);
 
 /// How old an eventually consistent read of a stream is at the most.
@@ -138,7 +138,7 @@ impl Scenario {
         scenario.with_callbacks()
     }
 
-    /// Where events are relayed, and neither are so many that posting them drowns the rest nor is the ledger to forget what they led to.
+    /// Where events are relayed, few enough that posting them does not drown the rest, and the ledger is not to forget what they led to.
     fn with_callbacks(self) -> Self {
         let are_few = self.stream.is_none() && self.foe.is_none() && self.audiences == Audiences::default();
         let calls_back = self.relays && are_few && self.storage.lasts < LONG;

@@ -16,7 +16,7 @@ const LATE: Duration = Duration::from_secs(2 * 86_400);
 /// What an operator does.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// Opens the breaker of a receiver's origin for so long.
+    /// Opens the breaker of a receiver's origin for this time.
     Open(usize, Duration),
     /// Closes it for what waits to go at a growing pace.
     CloseGently(usize),

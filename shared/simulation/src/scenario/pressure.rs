@@ -39,13 +39,13 @@ pub struct Pressure {
     pub twice_at_last: f64,
     /// Only what the retry queues hold is received twice.
     pub retries_twice: bool,
-    /// So many bytes short of what SQS takes is the body of the first message: too long for what travels with a retry.
+    /// By how many bytes the body of the first message is short of what SQS takes: too long for what travels with a retry.
     pub shortage: Option<usize>,
-    /// With so many bytes the payload of the message [`PARTED`] is filled, each of which takes six.
+    /// How many bytes fill the payload of the message [`PARTED`], each of which takes six.
     pub filled: usize,
     /// Clocks are further off than the margin of a lease: leases protect nothing, and fences have to.
     pub has_far_clocks: bool,
-    /// From then on, new instances divide buckets into so many shards.
+    /// From then on, new instances divide buckets into this number of shards.
     pub resharded: Option<(Duration, u16)>,
     /// Until then, what is sent to the retry queues has a field of another release.
     pub foreign_until: Option<Duration>,

@@ -19,9 +19,9 @@ pub enum Behaviour {
     /// It takes the request, and no answer comes.
     Swallows(InDoubt),
     Unreachable(NotSent),
-    /// It accepts after so many milliseconds.
+    /// It accepts after this number of milliseconds.
     Slow(u64),
-    /// After so many milliseconds it accepts, refuses for good, or fails.
+    /// After this number of milliseconds it accepts, refuses for good, or fails.
     Fickle(u64),
     /// Each request fails with that probability.
     Flaps(f64),

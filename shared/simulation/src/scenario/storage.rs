@@ -14,11 +14,11 @@ use super::receivers::{Behaviour, Hostile, Receiver};
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// In so many of a thousand scenarios something happens to what is stored.
+/// In this number of a thousand scenarios something happens to what is stored.
 const PARTS: u32 = 320;
 const ALL_PARTS: u32 = 1_000;
 
-/// From so many endpoints on that turn gone together, all are kept: infra/docs/operate.md.
+/// From this number of endpoints on that turn gone together, all are kept: infra/docs/operate.md.
 const GREAT: usize = 10;
 
 /// What happens to what is stored.

@@ -30,8 +30,8 @@ pub(super) fn put_on(scenario: &mut Scenario, rng: &mut StdRng) {
     put_on_that(rng.random_range(0..68), scenario, receivers, rng);
 }
 
-/// The same without clocks that are far off: of an audience's pages and of what users do, seconds are told. So many receivers are not the
-/// other area's, whose may ask for a year's patience: its messages have a TTL for that.
+/// The same without clocks that are far off: what an audience's pages and users do is judged by the second.
+/// `receivers`: how many are not the other area's, whose may ask for a year's patience: its messages have a TTL for that.
 pub(super) fn put_on_another_area(scenario: &mut Scenario, receivers: usize, rng: &mut StdRng) {
     let which = rng.random_range(0..65);
     put_on_that(if FAR_CLOCKS.contains(&which) { 0 } else { which }, scenario, receivers, rng);

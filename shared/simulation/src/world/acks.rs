@@ -15,7 +15,7 @@ use super::{Done, Task, World};
 use crate::situations::Situation;
 use crate::timeline::Event;
 
-/// A report waits for a place for so long. Hundreds may wait for an only worker, and each wait is a step of the scenario.
+/// How long a report waits for a place. Hundreds may wait for an only worker, and each wait is a step of the scenario.
 const NO_PLACE: Duration = Duration::from_secs(15);
 
 impl World {

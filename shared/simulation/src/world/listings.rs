@@ -13,7 +13,7 @@ use super::World;
 use super::storage::at_once;
 use crate::promises::Listings;
 
-/// A listing of so many deliveries takes a number of pages.
+/// A listing takes up to this number of pages.
 const PAGES: usize = 3;
 
 impl World {

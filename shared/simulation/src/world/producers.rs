@@ -66,7 +66,7 @@ impl World {
         let mut body = json!({"tenant": tenant, "id": id, "to": to, "payload": payload, "tags": tags_of(tenant),
                 "traceparent": traceparent_of(tenant)});
         let deliver_at = sending.deliver_at.map(|after| self.stage.begin.plus(after));
-        // A message to a webhook's address must not ask for acknowledgements: nobody could make them.
+        // A message to a webhook's address must not ask for acknowledgements: no browser could send them.
         let has_acks = self.stage.scenario.acknowledged.contains(id) && !(is_webhook && sending.by_address);
         let is_erased = self.stage.scenario.focus == Some(Focus::Erased) && sending.receiver == ERASED;
         let more = [

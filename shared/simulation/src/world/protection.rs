@@ -35,7 +35,7 @@ const MOST_REMEMBERED: usize = 22_000;
 /// What it may remember of how its last pushes fared: 64 of each of six groups, which are two tenants' and all, under two keys.
 const MOST_OF_PEERS: usize = 6 * 64 * 100;
 
-/// A worker doubts a recipient of which it saw so many attempts go wrong.
+/// A worker doubts a recipient of which it saw this number of attempts go wrong.
 const DOUBTED_FROM: usize = 10;
 
 /// What may be stored of an origin: the two windows of its state, and whose attempts those were.
@@ -159,7 +159,7 @@ impl World {
     }
 
     /// How many origins, and recipients there, are counted or have a state that all share. A recipient is only while something is wrong
-    /// with it alone; its worker remembers it before it has told the others, and until it has a reason to look again.
+    /// with it alone; its worker remembers it before it has notified the others, and until it has a reason to look again.
     fn circuits(&self, memo: &Memo) -> usize {
         let state = self.memory.state();
         let counted = state.counters.keys().map(|(circuit, _)| circuit.clone());

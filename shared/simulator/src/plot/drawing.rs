@@ -169,7 +169,7 @@ mod tests {
     use crate::plot::tests::texts;
 
     #[test]
-    fn any_text_comes_out_as_it_went_in_but_for_what_xml_has_no_character_for() {
+    fn all_text_is_kept_except_characters_that_xml_does_not_have() {
         let hostile = r#"</text><script>alert("1")</script> & ]]> 'x' &amp; — ü 再"#;
         let mut drawing = Drawing::new(100.0, 50.0, hostile);
         drawing.text("plain", (1.0, 2.0), hostile);

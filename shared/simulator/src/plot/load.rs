@@ -14,7 +14,7 @@ use super::{
 pub(crate) struct LoadChart {
     /// The scenario, in a line under the title; may be empty.
     pub(crate) scenario: String,
-    /// From when until when the provider answers nothing, in seconds from the start.
+    /// The begin and the end of the time in which the provider answers nothing, in seconds from the start.
     pub(crate) outage_s: Option<(u32, u32)>,
     pub(crate) capacity_per_s: f64,
     pub(crate) panels: Vec<LoadPanel>,

@@ -1,4 +1,4 @@
-//! From when until when the provider answers nothing but 503, in whole seconds from the start: `5..35`, `1m..2m30s`.
+//! The time in which the provider answers nothing but 503, in whole seconds from the start: `5..35`, `1m..2m30s`.
 //!
 //! Whole seconds, because load is counted in whole seconds: so the first second after an outage is all after it.
 

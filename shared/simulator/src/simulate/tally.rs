@@ -66,7 +66,7 @@ impl Tally {
         self.recovery.deferred(was_held, now);
     }
 
-    /// A message of the tenant of that place ends with this plan, so long after it came; it was in trouble if it ever failed
+    /// A message of the tenant of that place ends with this plan, `took` after it came; it was in trouble if it ever failed
     /// or was held back.
     pub(super) fn end(&mut self, plan: Plan, tenant: usize, took: Duration, troubled: bool, now: Timestamp) {
         self.ended += 1;
@@ -145,7 +145,7 @@ fn of_tenants(mut counted: BTreeMap<usize, OfTenant>, scenario: &Scenario) -> Ve
     figures.collect()
 }
 
-/// The smallest of the sorted milliseconds that no fewer than so many hundredths of them do not exceed (nearest rank), in
+/// The smallest of the sorted milliseconds that at least `hundredths` % of them do not exceed (nearest rank), in
 /// seconds.
 fn percentile(sorted: &[u32], hundredths: usize) -> Option<f64> {
     let rank = (sorted.len() * hundredths).div_ceil(100);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn several_tenants_are_told_apart() {
+    fn several_tenants_are_reported_separately() {
         let tenants = Tenants::parse("acme:2,other:1").expect("tenants");
         let scenario = Scenario { tenants, ..scenario() };
         let mut tally = Tally::default();

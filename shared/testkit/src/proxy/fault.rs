@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_missing_from_the_call_and_an_error_in_its_place_in_the_answer() {
+    fn a_cut_statement_is_not_called_and_is_answered_with_an_error() {
         let statements = call("Statements", &[json!("a"), json!("b"), json!("c")]);
         let cut = Cut::statement(&statements, 1, "ThrottlingError").expect("it is there");
         assert_eq!(cut.rest, Some(json!({"Statements": ["a", "c"], "Other": 1})));

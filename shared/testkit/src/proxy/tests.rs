@@ -123,7 +123,7 @@ async fn gets_no_answer(url: &str) {
 }
 
 #[tokio::test]
-async fn a_kill_before_a_call_keeps_it_from_being_carried_out_and_one_after_does_not() {
+async fn only_a_kill_before_a_call_keeps_it_from_being_carried_out() {
     let (upstream, proxy) = setting();
     let kills = Arc::new(AtomicUsize::new(0));
     proxy.on_call(2, Fault::KillBefore(kill(&kills)));

@@ -56,7 +56,7 @@ enum Soon {
 }
 
 impl Soon {
-    /// Slots a second for messages that return in so long.
+    /// Slots a second for messages that return after `ahead`.
     fn after(&self, ahead: Duration) -> f64 {
         match self {
             Self::Same(per_second) => *per_second,
@@ -271,7 +271,7 @@ impl<P: Protection> Round<'_, P> {
         Some(Slots { per_second, soon: Some(Soon::Pace(state.pace)) })
     }
 
-    /// Sees to it that so many slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
+    /// Sees to it that `wanted` slots of a bucket are at hand, if it has them. `chance` is from 0 to 1.
     async fn lease(&self, bucket: &TokenBucket, slots: Slots, wanted: u32, chance: f64) -> Option<PortError> {
         let key = slots.key(bucket);
         let parts = slots.parts(self.now);

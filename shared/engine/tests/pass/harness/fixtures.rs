@@ -82,7 +82,7 @@ impl Harness {
         self.queued.last_mut().expect("it was just queued").sent = sent;
     }
 
-    /// The same for so many of them: `name0`, `name1`, …
+    /// The same for `n` of them: `name0`, `name1`, …
     pub(crate) fn push_many(&mut self, name: &str, n: usize, fields: &str) {
         for at in 0..n {
             self.push(&format!("{name}{at}"), fields);
@@ -164,7 +164,7 @@ impl Harness {
         Self::message_with(id, &to, &format!("hello {hook}"), fields)
     }
 
-    /// A message to the subscription `m` that carries so many bytes.
+    /// A message to the subscription `m` that carries `bytes` bytes.
     pub(crate) fn long_message(bytes: usize, fields: &str) -> String {
         Self::message_with("m", r#""subscription":"m""#, &"x".repeat(bytes), fields)
     }

@@ -191,7 +191,7 @@ impl Harness {
         self.state().death = Some(death);
     }
 
-    /// These calls fail from the effect of that number on, for so long.
+    /// These calls fail for `lasting`, from the effect of that number on.
     pub(crate) fn will_be_out(&self, calls: Calls, from_effect: usize, lasting: Duration) {
         let until = self.now().plus(lasting);
         self.state().outage = Some(Outage { calls, from_effect, until });
