@@ -1,7 +1,7 @@
 //! Subscriptions as the HTTP API keeps them, and whose their endpoints are, in memory.
 
 use redial_core::endpoint::{Endpoint, HashKeys};
-use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::same_endpoint::{FORMER_KEPT, keeps_it};
 use redial_core::subscription::{self, Decision, Permit, Renewal, Rival, SameEndpoint, Subscription};
@@ -164,6 +164,14 @@ impl SubscriptionBook for Memory {
                 Found::Deleted { endpoint_hash: endpoint_hash.clone(), at: *at }
             }
             (None, None) => Found::Unknown,
+        })
+        .await
+    }
+
+    async fn same_as(&self, renewal: &Renewal, now: Timestamp) -> Result<Option<SubscriptionId>, PortError> {
+        self.effect("same_as", |state| {
+            let rival = rival(state, &renewal.key, &renewal.document.target.endpoint, now);
+            rival.and_then(|rival| renewal.same_as(&rival))
         })
         .await
     }

@@ -124,8 +124,8 @@ async fn keep<E: HttpApi>(
     let id = id.unwrap_or_else(|| made(&mut app.env.randomness().rng()));
     let key = SubscriptionKey { tenant: grant.tenant.clone(), id };
     let numbers = if grant.permit.is_some() { Numbers::Withheld } else { Numbers::Named };
-    has_place(app, &key, numbers, now).await?;
     let mut renewal = Renewal { key, document, seen_at: Some(now), permit: grant.permit.clone() };
+    has_place(app, &renewal, is_made, numbers, now).await?;
     let renew = async |renewal| {
         let renewed = app.env.subscriptions().renew(renewal, settings.same_endpoint, now).await;
         renewed.map_err(|error| app.failed(&error))
@@ -137,7 +137,10 @@ async fn keep<E: HttpApi>(
     }
     let (status, kept) = match renewed {
         Renewed::New(kept) => {
-            app.quota_guard.took(&grant.tenant, Quota::Subscriptions);
+            // One that replaces another adds none.
+            if !kept.replaced {
+                app.quota_guard.took(&grant.tenant, Quota::Subscriptions);
+            }
             (StatusCode::CREATED, kept)
         }
         Renewed::Renewed(kept) => (StatusCode::OK, kept),
@@ -154,17 +157,25 @@ async fn keep<E: HttpApi>(
     Ok(respond::json(status, &description))
 }
 
-/// Whether the tenant may store one more, or has this one already.
+/// Whether the tenant may store one more, or has this one already: under its id, or, where the id is made, under the id that was made of
+/// the request before.
 async fn has_place<E: HttpApi>(
     app: &App<E>,
-    key: &SubscriptionKey,
+    renewal: &Renewal,
+    is_made: bool,
     numbers: Numbers,
     now: Timestamp,
 ) -> Result<(), Problem> {
     let App { env, quota_guard, .. } = app;
+    let key = &renewal.key;
     let asked = quota_guard.ask(env.quotas(), env.telemetry(), &key.tenant, Quota::Subscriptions, now);
     let Err(exceeded) = asked.await else { return Ok(()) };
-    if let Found::Stored(_) = env.subscriptions().find(key).await.map_err(|error| app.failed(&error))? {
+    let is_stored = if is_made {
+        env.subscriptions().same_as(renewal, now).await.map(|same| same.is_some())
+    } else {
+        env.subscriptions().find(key).await.map(|found| matches!(found, Found::Stored(_)))
+    };
+    if is_stored.map_err(|error| app.failed(&error))? {
         return Ok(());
     }
     quota_guard.report(env.telemetry(), &key.tenant, &exceeded, now);

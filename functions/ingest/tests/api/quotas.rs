@@ -1,6 +1,7 @@
 //! Tenants' quotas at the API: what is refused, what is not, and what the answer says.
 
 use redial_core::quota::{Limit, Limits, Quota};
+use redial_core::subscription::SameEndpoint;
 use redial_core::time::Timestamp;
 use redial_engine::ports::Added;
 use serde_json::{Value, json};
@@ -50,6 +51,30 @@ fn subscriptions_over_the_quota_are_refused_and_renewals_are_not() {
 
     assert_eq!(api.delete("/v1/subscriptions/s1").status, 204);
     assert_eq!(api.again().put("/v1/subscriptions/s4", &document("d")).status, 201, "there is room again");
+}
+
+#[test]
+fn a_subscription_without_an_id_can_be_repeated_over_the_quota() {
+    for same_endpoint in [SameEndpoint::Replace, SameEndpoint::Refuse] {
+        let api = Api::with(|settings| {
+            settings.quotas = Limits { subscriptions: Limit::Most(2), ..Limits::OFF };
+            settings.same_endpoint = same_endpoint;
+        });
+        let first = api.put("/v1/subscriptions", &document("a"));
+        assert_eq!((first.status, api.put("/v1/subscriptions", &document("b")).status), (201, 201));
+        // As after an answer that was lost, and by a worker that has read the count.
+        for api in [&api, &api.again()] {
+            let again = api.put("/v1/subscriptions", &document("a"));
+            let is_first = again.json()["subscription"] == first.json()["subscription"];
+            let expected = if same_endpoint == SameEndpoint::Refuse { (200, true) } else { (201, false) };
+            assert_eq!((again.status, is_first), expected, "{same_endpoint:?}: {again:?}");
+        }
+        is_over(&api.put("/v1/subscriptions", &document("c")), "subscriptions", Some((2, 2)));
+        let mut other_keys = document("a");
+        other_keys["keys"]["auth"] = json!("AAAAAAAAAAAAAAAAAAAAAA");
+        is_over(&api.put("/v1/subscriptions", &other_keys), "subscriptions", Some((2, 2)));
+        assert_eq!(api.memory.state().subscriptions.len(), 2);
+    }
 }
 
 #[test]

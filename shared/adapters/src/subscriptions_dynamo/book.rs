@@ -6,7 +6,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use redial_core::channel::Channel;
 use redial_core::endpoint::HashKeys;
-use redial_core::identity::SubscriptionKey;
+use redial_core::identity::{SubscriptionId, SubscriptionKey};
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Decision, Permit, Renewal, Rival, SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
@@ -242,6 +242,11 @@ impl SubscriptionBook for DynamoSubscriptions {
             return Ok(Found::Stored(Box::new(stored)));
         }
         Ok(item.as_ref().and_then(item::read_tombstone).unwrap_or(Found::Unknown))
+    }
+
+    async fn same_as(&self, renewal: &Renewal, now: Timestamp) -> Result<Option<SubscriptionId>, PortError> {
+        let holder = self.holder_of(&renewal.key, &renewal.document.target.endpoint, now).await?;
+        Ok(holder.rival().and_then(|rival| renewal.same_as(&rival)))
     }
 
     async fn erase(

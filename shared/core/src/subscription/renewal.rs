@@ -73,7 +73,7 @@ impl Renewal {
     }
 
     /// The id under which exactly what is submitted, endpoint and keys, is stored.
-    fn same_as(&self, rival: &Rival) -> Option<SubscriptionId> {
+    pub fn same_as(&self, rival: &Rival) -> Option<SubscriptionId> {
         let Rival::Stored(stored) = rival else { return None };
         let Recipient::WebPush(known) = &stored.recipient else { return None };
         let submitted = &self.document.target;

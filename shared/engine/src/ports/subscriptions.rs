@@ -230,6 +230,9 @@ pub trait SubscriptionBook: Send + Sync {
 
     fn find(&self, key: &SubscriptionKey) -> impl Answer<Found>;
 
+    /// The id under which exactly what is submitted, endpoint and keys, is stored already, if that is another than the renewal's.
+    fn same_as(&self, renewal: &Renewal, now: Timestamp) -> impl Answer<Option<SubscriptionId>>;
+
     /// Erases a browser's subscription: endpoint, keys, tags, consent and the id of its VAPID key. What is left is a tombstone
     /// with the hash of the endpoint under the current one of `hash_keys`, and the time. A webhook's is left alone, and a tombstone
     /// stays as it is. `permit`: of a browser's token, which erases only the subscription that it is for.
