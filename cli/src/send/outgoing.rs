@@ -8,7 +8,7 @@ use redial_core::{
     channel::Channel,
     endpoint::Endpoint,
     identity::{DeliveryId, IdSource, SubscriptionKey, Tenant},
-    message::{Inbound, Message, QueueKind, To, meant_by, parse},
+    message::{Inbound, Message, To, meant_by, parse_to_send},
     plaintext::{Plaintext, TooLong},
     strip::StripFields,
     time::Timestamp,
@@ -98,7 +98,7 @@ pub(super) fn read(document: Document, now: Timestamp) -> Result<Outgoing, Vec<S
         return Err(whole(format!("expected characters that SQS accepts, found U+{found:04X}")));
     }
     // The id stands for the one that SQS assigns, which has the same length.
-    match parse(&body, QueueKind::Ingest, SQS_MESSAGE_ID, now) {
+    match parse_to_send(&body, SQS_MESSAGE_ID, now) {
         Ok(Inbound::Message(message, _)) => Ok(Outgoing {
             line,
             warning: warning(&message, line, now),

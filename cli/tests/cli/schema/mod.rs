@@ -4,7 +4,7 @@ mod webhooks;
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use redial_core::{
-    message::{QueueKind, SCHEMA, parse},
+    message::{SCHEMA, parse_to_send},
     policy::catalogue,
 };
 
@@ -38,7 +38,7 @@ fn assert_agreed(schema: &Schema, text: &str) {
 
 fn parser_accepts(text: &str) -> bool {
     let now = Timestamp::parse_rfc3339("2026-11-21T10:05:00Z").expect("valid");
-    parse(text, QueueKind::Ingest, "m", now).is_ok()
+    parse_to_send(text, "m", now).is_ok()
 }
 
 fn with(rest: &str) -> String {

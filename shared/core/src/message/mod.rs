@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-pub use parse::{Inbound, QueueKind, parse};
+pub use parse::{Inbound, QueueKind, parse, parse_to_send};
 pub use refusal::{Refusal, meant_by};
 pub use to::To;
 pub use travel::Travel;

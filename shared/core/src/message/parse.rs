@@ -1,6 +1,7 @@
 //! From an SQS body to a [`Message`], or to everything that is wrong with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -42,19 +43,30 @@ pub enum Inbound {
     Recipient(RecipientRef, Travel),
 }
 
+/// How far SQS's clock may be behind that of what accepted a message: what was at most 360 days ahead by the one is accepted by the other.
+const CLOCKS_APART: Duration = Duration::from_secs(86_400);
+
 /// Parses `body`, which SQS delivered as `message_id` and which was sent at `sent`.
 pub fn parse(body: &str, kind: QueueKind, message_id: &str, sent: Timestamp) -> Result<Inbound, Refusal> {
+    read(body, Reader { message_id, sent, kind, latest: sent.plus(MAX_WAIT).plus(CLOCKS_APART) })
+}
+
+/// Parses a producer's `body` before it is sent, at `now`; `message_id` stands for the one that SQS will give it.
+pub fn parse_to_send(body: &str, message_id: &str, now: Timestamp) -> Result<Inbound, Refusal> {
+    read(body, Reader { message_id, sent: now, kind: QueueKind::Ingest, latest: now.plus(MAX_WAIT) })
+}
+
+fn read(body: &str, reader: Reader<'_>) -> Result<Inbound, Refusal> {
     let errors = Errors::default();
     let mut tenant = None;
     let inbound = Object::parse(body, "", &errors).and_then(|mut object| {
-        if kind == QueueKind::Retry
+        if reader.kind == QueueKind::Retry
             && let Some(inbound) = take_internal(&mut object)
         {
             object.finish();
             return Some(inbound);
         }
         tenant = object.required("tenant", "^[a-z0-9][a-z0-9_-]{0,62}$", text(Tenant::parse));
-        let reader = Reader { message_id, sent, kind };
         let message = reader.message(object, tenant.clone(), &errors);
         message.map(|(message, travel)| Inbound::Message(Box::new(message), travel))
     });
@@ -88,6 +100,8 @@ struct Reader<'a> {
     message_id: &'a str,
     sent: Timestamp,
     kind: QueueKind,
+    /// What `deliver_at` may be.
+    latest: Timestamp,
 }
 
 impl Reader<'_> {
@@ -179,9 +193,8 @@ impl Reader<'_> {
     }
 
     fn deliver_at(&self, object: &mut Object<'_>) -> Option<Timestamp> {
-        let latest = self.sent.plus(MAX_WAIT);
         object.optional("deliver_at", "an RFC 3339 time at most 360 days ahead", |raw| {
-            Timestamp::parse_rfc3339(&shape::string(raw)?).filter(|at| *at <= latest)
+            Timestamp::parse_rfc3339(&shape::string(raw)?).filter(|at| *at <= self.latest)
         })
     }
 }

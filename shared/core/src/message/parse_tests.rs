@@ -135,6 +135,19 @@ fn the_ttl_starts_at_deliver_at_if_that_is_later() {
 }
 
 #[test]
+fn a_time_that_was_360_days_ahead_by_another_clock_is_accepted() {
+    let body = |ahead: u64| {
+        let time = sent().plus(MAX_WAIT).plus(Duration::from_secs(ahead)).to_rfc3339();
+        to_subscription(&format!(r#","deliver_at":"{time}""#))
+    };
+    for ahead in [0, 2, 86_400] {
+        assert!(parsed(&body(ahead), QueueKind::Ingest).is_ok(), "{ahead}");
+    }
+    let expected = "deliver_at: expected an RFC 3339 time at most 360 days ahead, found a string";
+    assert_eq!(errors(&body(86_401)), [expected]);
+}
+
+#[test]
 fn every_invalid_field_is_named_and_no_value_is_shown() {
     let body = r#"{"v":2,"tenant":"Acme","to":{"web_push":{"endpoint":"http://secret.example/secret",
         "keys":{"p256dh":"secret","auth":"secret"}}},"ttl":-1,"class":"secret","urgency":"secret","topic":"a",

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::ports::NewDelivery;
 use redial_core::endpoint::{EndpointHash, HashKeys};
 use redial_core::identity::{DeliveryId, Tenant};
-use redial_core::message::{Inbound, Message, QueueKind, parse};
+use redial_core::message::{Inbound, Message, parse_to_send};
 use redial_core::queue::{Attribute, Outgoing, Queue, fit_for_a_queue};
 use redial_core::route::{DelaySeconds, SQS_MAX_DELAY_SECONDS};
 use redial_core::shape::{self, Errors, ShapeError};
@@ -32,8 +32,8 @@ pub fn accept(
     hash_keys: &HashKeys,
     now: Timestamp,
 ) -> Result<Accepted, Vec<ShapeError>> {
-    let text = with_tenant(&fit_for_a_queue(text), tenant)?;
-    let read = parse(&text, QueueKind::Ingest, made.as_str(), now).map_err(|refusal| refusal.errors)?;
+    let text = completed(&fit_for_a_queue(text), tenant, made)?;
+    let read = parse_to_send(&text, made.as_str(), now).map_err(|refusal| refusal.errors)?;
     let Inbound::Message(message, _) = read else {
         let errors = Errors::default();
         errors.add("", "a message", "the end of a wait");
@@ -44,26 +44,31 @@ pub fn accept(
     Ok(Accepted { message: *message, traceparent, delivery })
 }
 
-/// The text with the tenant in it. Another tenant's than the key's is an error, which does not say whose the key is.
-fn with_tenant(text: &str, tenant: &Tenant) -> Result<String, Vec<ShapeError>> {
+/// The text with the tenant and an id in it, as its queue gets it: its length is judged with both. Another tenant's than the key's is an
+/// error, which does not say whose the key is.
+fn completed(text: &str, tenant: &Tenant, made: &DeliveryId) -> Result<String, Vec<ShapeError>> {
     // The parser reports what is no object.
     let Ok(fields) = shape::raw_fields(text) else { return Ok(text.to_owned()) };
-    let mut named = fields.iter().filter(|(name, _)| name == "tenant").map(|(_, value)| value).peekable();
-    if named.peek().is_none() {
-        let rest = text.trim_start().strip_prefix('{').unwrap_or_default();
-        let comma = if fields.is_empty() { "" } else { "," };
-        let tenant = Value::from(tenant.as_str());
-        return Ok(format!(r#"{{"tenant":{tenant}{comma}{rest}"#));
-    }
+    let has = |wanted: &str| fields.iter().any(|(name, _)| name == wanted);
     let errors = Errors::default();
-    for value in named {
+    for (_, value) in fields.iter().filter(|(name, _)| name == "tenant") {
         match shape::string(value) {
             Some(found) if found == tenant.as_str() => {}
             Some(_) => errors.add("tenant", "the tenant of the key, or no tenant", "another string"),
             None => errors.add("tenant", "the tenant of the key, or no tenant", shape::type_of(value)),
         }
     }
-    if errors.is_empty() { Ok(text.to_owned()) } else { Err(errors.into_vec()) }
+    if !errors.is_empty() {
+        return Err(errors.into_vec());
+    }
+    let tenant = (!has("tenant")).then_some(("tenant", tenant.as_str()));
+    let id = (!has("id") && !has("idempotency_key")).then_some(("id", made.as_str()));
+    let added = tenant.into_iter().chain(id);
+    let added = added.map(|(name, value)| format!(r#""{name}":{}"#, Value::from(value)));
+    let added = added.collect::<Vec<_>>().join(",");
+    let rest = text.trim_start().strip_prefix('{').unwrap_or_default();
+    let comma = if added.is_empty() || fields.is_empty() { "" } else { "," };
+    Ok(format!("{{{added}{comma}{rest}"))
 }
 
 fn delivery(message: &Message, keys: &HashKeys) -> NewDelivery {
@@ -119,6 +124,8 @@ impl Accepted {
 #[cfg(test)]
 mod tests {
     use redial_core::lane::Lane;
+    use redial_core::message::{MOST_BYTES, QueueKind, parse};
+    use redial_core::wait::MAX_WAIT;
     use serde_json::json;
 
     use super::*;
@@ -226,5 +233,32 @@ mod tests {
         assert!(read(&padded(170_000)).is_ok());
         let refused = read(&padded(175_000)).expect_err("too long");
         assert!(refused[0].contains("at most 1046528 bytes"), "{refused:?}");
+    }
+
+    #[test]
+    fn what_is_accepted_is_not_too_long_with_its_id() {
+        let frame = r#"{"tenant":"acme","to":{"subscription":"s1"},"payload":""}"#.len();
+        let id = r#""id":"made","#.len();
+        for (shorter, is_accepted) in [(0, false), (id - 1, false), (id, true)] {
+            let length = MOST_BYTES - frame - shorter;
+            let payload = format!("{}{}", "\\u0041".repeat(length / 6), "A".repeat(length % 6));
+            let read = read(&format!(r#"{{"to":{{"subscription":"s1"}},"payload":"{payload}"}}"#));
+            assert_eq!(read.is_ok(), is_accepted, "{shorter} bytes shorter");
+            let Ok(accepted) = read else { continue };
+            assert!(parse(&accepted.outgoing().body, QueueKind::Ingest, "another", now()).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_is_accepted_is_not_too_late_by_a_clock_that_is_behind() {
+        let at = |secs: u64| {
+            let time = now().plus(MAX_WAIT).plus(Duration::from_secs(secs)).to_rfc3339();
+            read(&format!(r#"{{"to":{{"subscription":"s1"}},"deliver_at":"{time}"}}"#))
+        };
+        let body = at(0).expect("accepted").outgoing().body;
+        let behind = now().minus(Duration::from_secs(3_600));
+        assert!(parse(&body, QueueKind::Ingest, "another", behind).is_ok());
+        let expected = "deliver_at: expected an RFC 3339 time at most 360 days ahead, found a string";
+        assert_eq!(at(1).expect_err("too late"), [expected]);
     }
 }
