@@ -8,6 +8,7 @@ use redial_adapters::system::System;
 use redial_core::body::Body;
 use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::Traceparent;
 use redial_engine::cleanup::{QueueMessage, Sweep};
 use redial_engine::ports::Clock as _;
 use serde::Deserialize;
@@ -111,15 +112,14 @@ fn message(record: SqsMessage, dead_letters_url: &str) -> Result<QueueMessage, E
         .get("SentTimestamp")
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| format!("the SQS record {message_id} has no SentTimestamp in milliseconds"))?;
+    let attribute = |name: &str| record.message_attributes.get(name)?.string_value.as_deref();
     Ok(QueueMessage {
         message_id,
         body: Body::new(record.body.unwrap_or_default()),
         sent: Timestamp::from_ms(sent_ms),
         is_reference: queue.is_some() && queue == dead_letters_url.rsplit('/').next(),
-        targets: record
-            .message_attributes
-            .get(Targets::NAME)
-            .and_then(|attribute| Targets::parse(attribute.string_value.as_deref()?)),
+        targets: attribute(Targets::NAME).and_then(Targets::parse),
+        traceparent: attribute(Traceparent::NAME).and_then(Traceparent::from_header),
     })
 }
 
@@ -127,21 +127,32 @@ fn message(record: SqsMessage, dead_letters_url: &str) -> Result<QueueMessage, E
 mod tests {
     use super::*;
 
+    /// A message with this attribute, unless it has no name.
+    fn with_attribute(name: &str, value: &str) -> QueueMessage {
+        let attribute =
+            format!(r#""{name}":{{"dataType":"String","stringValue":"{value}","binaryListValues":[]}}"#);
+        let attribute = if name.is_empty() { String::new() } else { attribute };
+        let record = format!(
+            r#"{{"messageId":"m","body":"b","attributes":{{"SentTimestamp":"0"}},"messageAttributes":{{{attribute}}}}}"#
+        );
+        let record: SqsMessage = serde_json::from_str(&record).expect("a record");
+        message(record, "https://sqs.example/1/dlq").expect("read")
+    }
+
     #[test]
     fn the_targets_that_lack_an_event_are_an_attribute_and_unknown_ones_are_all() {
-        let read = |targets: &str| {
-            let record = format!(
-                r#"{{"messageId":"m","body":"b","attributes":{{"SentTimestamp":"0"}},"messageAttributes":{{{targets}}}}}"#
-            );
-            let record: SqsMessage = serde_json::from_str(&record).expect("a record");
-            message(record, "https://sqs.example/1/dlq").expect("read").targets
-        };
-        let attribute = |value| {
-            format!(r#""targets":{{"dataType":"String","stringValue":"{value}","binaryListValues":[]}}"#)
-        };
+        let read = |name: &str, value: &str| with_attribute(name, value).targets;
         let bus = Targets { bus: true, ..Targets::default() };
-        assert_eq!(read(&attribute("bus")), Some(bus));
-        assert_eq!([read(""), read(&attribute("bus,stream"))], [None, None]);
+        assert_eq!(read("targets", "bus"), Some(bus));
+        assert_eq!([read("", ""), read("targets", "bus,stream")], [None, None]);
+    }
+
+    #[test]
+    fn a_trace_is_read_of_an_attribute_and_an_invalid_one_is_none() {
+        let read = |name: &str, value: &str| with_attribute(name, value).traceparent.map(|it| it.to_string());
+        let valid = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(read("traceparent", valid).as_deref(), Some(valid));
+        assert_eq!([read("", ""), read("traceparent", "00-1")], [None, None]);
     }
 
     #[test]

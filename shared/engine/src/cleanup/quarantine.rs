@@ -35,12 +35,13 @@ const LEFT_TO_ANOTHER_RELEASE: Duration = Duration::from_secs(86_400);
 
 impl<P: Ports> Worker<P> {
     pub(super) async fn drain(&self, message: &QueueMessage, now: Timestamp) -> Result<(), PortError> {
-        let QueueMessage { message_id, body, sent, .. } = message;
+        let QueueMessage { message_id, body, sent, traceparent, .. } = message;
         let read = |kind| parse(body.expose(), kind, message_id, *sent);
         // SQS does not say which queue it comes from: the two formats exclude each other, and the lane is not known.
         match read(QueueKind::Ingest).or_else(|_| read(QueueKind::Retry)) {
             Ok(Inbound::Release(release)) => self.send(Outgoing::release(release)).await,
-            Ok(Inbound::Message(message, travel)) => {
+            Ok(Inbound::Message(mut message, travel)) => {
+                traceparent.iter().for_each(|it| message.join(*it));
                 self.keep_message(message_id, &message, &travel, message.class.lane(), now).await
             }
             Ok(Inbound::Expand(expansion)) => {

@@ -15,6 +15,7 @@ use redial_core::queue::Outgoing;
 use redial_core::subscription::SpikeGuard;
 use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::Traceparent;
 
 /// How late a bucket of waits is before the sweep releases it, unless the operator sets it otherwise.
 pub const LATE_AFTER: Duration = Duration::from_secs(120);
@@ -48,6 +49,8 @@ pub struct QueueMessage {
     pub is_reference: bool,
     /// Of an event: the targets that lack it, where some have it.
     pub targets: Option<Targets>,
+    /// Of a message in the quarantine that names no trace itself: that of its attribute.
+    pub traceparent: Option<Traceparent>,
 }
 
 /// The adapters of a worker's ports.

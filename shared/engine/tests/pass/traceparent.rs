@@ -148,3 +148,23 @@ fn an_attribute_is_kept_while_messages_to_an_audience_are_opened() {
     harness.run();
     assert_eq!(spans(&harness).iter().filter(|span| span.parent == parsed(SAMPLED)).count(), 3);
 }
+
+#[test]
+fn the_quarantine_s_dead_letter_and_event_have_the_trace_of_the_attribute() {
+    let of_attribute = parsed("00-11111111111111111111111111111111-2222222222222222-01");
+    for (fields, expected) in [(String::new(), of_attribute), (field(SAMPLED), parsed(SAMPLED))] {
+        let mut harness = Harness::new();
+        harness.state().has_events = true;
+        harness.subscribe_hook("m");
+        let body = Harness::message("m", &format!(r#"{fields},"ref":"r""#));
+        harness.poison_traced(&body, of_attribute);
+        let described = harness.state().described.values().map(|it| it.trace_id.clone()).collect::<Vec<_>>();
+        assert_eq!(described, [Some(expected.trace_id())], "{fields}");
+        harness.run();
+        let ends: Vec<_> = harness.events.iter().map(|event| event["traceparent"].clone()).collect();
+        assert_eq!(ends, [expected.to_string()], "{fields}");
+        // A replay of what is stored goes on in the trace.
+        let stored = harness.state().bodies.values().all(|it| it.body.contains(&expected.to_string()));
+        assert!(stored, "{fields}");
+    }
+}

@@ -159,6 +159,7 @@ impl World {
                 sent: message.sent,
                 is_reference: source == Source::DeadLetters,
                 targets: message.targets,
+                traceparent: None,
             };
             let received: Vec<QueueMessage> = received.into_iter().map(of).collect();
             let mut answers = Vec::new();

@@ -2,6 +2,7 @@
 
 use redial_core::body::Body;
 use redial_core::time::Timestamp;
+use redial_core::traceparent::Traceparent;
 use redial_engine::cleanup::{self, QueueMessage, Sweep};
 use redial_engine::ports::PortError;
 
@@ -11,7 +12,7 @@ impl Harness {
     pub(super) fn clean_all(&mut self) {
         self.collect();
         for (message_id, body) in std::mem::take(&mut self.dead_letters) {
-            let cleaned = self.clean(message_id.clone(), &body, self.now(), true);
+            let cleaned = self.clean(message_id.clone(), &body, self.now(), true, None);
             if cleaned.is_none() {
                 self.revive();
             }
@@ -42,6 +43,7 @@ impl Harness {
                 sent: self.now(),
                 is_reference: false,
                 targets: *targets,
+                traceparent: None,
             };
             let messages: Vec<_> = batch.iter().map(message).collect();
             match until_stalled(self.cleanup.relay(&messages)) {
@@ -79,12 +81,18 @@ impl Harness {
         message_id: &str,
         body: &str,
     ) -> Result<(), PortError> {
-        self.clean(message_id.to_owned(), body, sent, false).expect("nothing kills it")
+        self.clean(message_id.to_owned(), body, sent, false, None).expect("nothing kills it")
+    }
+
+    /// Cleanup gets a body from the quarantine that came with the attribute of this trace; nothing fails.
+    pub(crate) fn poison_traced(&self, body: &str, traceparent: Traceparent) {
+        let cleaned = self.clean("sqs-traced".to_owned(), body, self.now(), false, Some(traceparent));
+        cleaned.expect("nothing kills it").expect("nothing fails");
     }
 
     /// Cleanup gets a reference to a dead letter; nothing fails.
     pub(crate) fn clean_reference(&self, body: &str) {
-        let cleaned = self.clean("reference".to_owned(), body, self.now(), true);
+        let cleaned = self.clean("reference".to_owned(), body, self.now(), true, None);
         cleaned.expect("nothing kills it").expect("nothing fails");
     }
 
@@ -95,9 +103,10 @@ impl Harness {
         body: &str,
         sent: Timestamp,
         is_reference: bool,
+        traceparent: Option<Traceparent>,
     ) -> Option<Result<(), PortError>> {
         let body = Body::new(body.to_owned());
-        let message = QueueMessage { message_id, body, sent, is_reference, targets: None };
+        let message = QueueMessage { message_id, body, sent, is_reference, targets: None, traceparent };
         until_stalled(self.cleanup.clean(&message))
     }
 
