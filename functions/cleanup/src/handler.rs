@@ -4,16 +4,13 @@
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 use lambda_runtime::{Error, LambdaEvent};
 use redial_adapters::outbox_sqs::QueueArn;
-use redial_adapters::system::System;
 use redial_core::body::Body;
 use redial_core::targets::Targets;
 use redial_core::time::Timestamp;
 use redial_core::traceparent::Traceparent;
 use redial_engine::cleanup::{QueueMessage, Sweep};
-use redial_engine::ports::Clock as _;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use crate::worker::AwsWorker;
 
@@ -85,9 +82,7 @@ pub(crate) async fn handle(
                 Kind::Messages => {
                     // A batch that is not answered in time comes back as a whole, what was done of it included.
                     for message in &messages {
-                        let left = deadline.since(System.now());
-                        let cleaned = timeout(left, worker.clean(message)).await;
-                        come_back.push(!matches!(cleaned, Ok(Ok(()))));
+                        come_back.push(worker.clean(message, deadline).await.is_err());
                     }
                 }
             }

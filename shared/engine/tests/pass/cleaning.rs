@@ -287,6 +287,26 @@ fn what_the_quarantine_ended_is_known_for_as_long_as_it_may_be_acknowledged() {
 }
 
 #[test]
+fn a_message_without_time_comes_back_and_counts_as_a_failure() {
+    let harness = Harness::new();
+    let timed_out = |time| {
+        let cleaned = harness.try_poison_within(Duration::from_secs(time), "no message");
+        cleaned.expect_err("it is not done")
+    };
+    harness.state().unanswered = Some("bodies.put");
+    for (nth, time) in [(1, 20), (2, 0)] {
+        let error = timed_out(time);
+        assert_eq!((error.operation, error.code.as_str()), ("cleanup", "Timeout"));
+        assert_eq!(harness.count(Metric::CleanupFailures), nth);
+    }
+    harness.state().unanswered = None;
+    timed_out(0);
+    assert!(harness.state().described.is_empty(), "without time it is not begun");
+    harness.try_poison_within(Duration::from_secs(1), "no message").expect("nothing fails");
+    assert_eq!(harness.count(Metric::CleanupFailures), 3);
+}
+
+#[test]
 fn the_quarantine_leaves_what_another_release_wrote_to_it_for_a_day() {
     let harness = Harness::new();
     harness.subscribe("m");

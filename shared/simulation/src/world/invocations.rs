@@ -148,6 +148,7 @@ impl World {
         self.trace(&name, format_args!("{token} cleans {} of {source:?}", messages.len()));
         self.drains(place, source, &messages);
         let worker = self.places[place].cleanup.clone();
+        let deadline = self.deadline(place);
         let received: Vec<Stored> = messages
             .iter()
             .map(|message| Stored { body: self.body_for(place, message), ..message.clone() })
@@ -167,7 +168,7 @@ impl World {
                 answers = worker.relay(&received).await;
             } else {
                 for message in &received {
-                    answers.push(worker.clean(message).await);
+                    answers.push(worker.clean(message, deadline).await);
                 }
             }
             let failed = received.into_iter().zip(answers).filter(|(_, answer)| answer.is_err());

@@ -1,5 +1,7 @@
 //! What cleanup gets: references of the dead-letter queue, poison, events to relay; and its sweeps.
 
+use std::time::Duration;
+
 use redial_core::body::Body;
 use redial_core::time::Timestamp;
 use redial_core::traceparent::Traceparent;
@@ -96,6 +98,14 @@ impl Harness {
         cleaned.expect("nothing kills it").expect("nothing fails");
     }
 
+    /// Cleanup gets a body from the quarantine, and has so much time for it.
+    pub(crate) fn try_poison_within(&self, time: Duration, body: &str) -> Result<(), PortError> {
+        let (message_id, sent) = ("poison".to_owned(), self.now());
+        let body = Body::new(body.to_owned());
+        let message = QueueMessage { message_id, body, sent, is_reference: false, targets: None };
+        until_stalled(self.cleanup.clean(&message, sent.plus(time))).expect("nothing kills it")
+    }
+
     /// Cleanup gets a message; `None` if its worker dies.
     fn clean(
         &self,
@@ -107,7 +117,7 @@ impl Harness {
     ) -> Option<Result<(), PortError>> {
         let body = Body::new(body.to_owned());
         let message = QueueMessage { message_id, body, sent, is_reference, targets: None, traceparent };
-        until_stalled(self.cleanup.clean(&message))
+        until_stalled(self.cleanup.clean(&message, self.now().plus(FUNCTION_TIMEOUT)))
     }
 
     /// Makes a sweep; if it dies, the next one goes on.
