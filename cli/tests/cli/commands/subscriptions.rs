@@ -445,6 +445,7 @@ async fn suspects_are_listed_and_what_is_in_quarantine_is_confirmed_once() {
     stack.shown(format!("subscriptions enable s3 --tenant {tenant}"));
     let enabled = store.get(&subscription_key(tenant, "s3")).await.expect("it is read").expect("it is there");
     assert_eq!((enabled.state, enabled.gone_confirmed_at), (State::Active, None));
+    assert!(enabled.enabled_at.is_some());
 }
 
 fn ids(ids: &[&str]) -> Vec<String> {

@@ -99,7 +99,7 @@ mod tests {
         let texts = "pk tenant id kind endpoint state p256dh auth vapid_key_id consent_prompt consent_action consent_origin \
                      sealed topic policy rate failing_tenant later";
         let times = "created_at updated_at flagged_at gone_at consent_at last_seen_at moved_at authorized_at ends_at \
-                     took_over_at failing_since failures";
+                     took_over_at enabled_at failing_since failures";
         let mut whole: Item =
             texts.split_whitespace().map(|name| (name.to_owned(), s(format!("of {name}")))).collect();
         whole.extend(times.split_whitespace().zip(1..).map(|(name, at)| (name.to_owned(), n(at))));

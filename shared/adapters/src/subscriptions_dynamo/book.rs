@@ -131,6 +131,9 @@ impl DynamoSubscriptions {
             let took_over_at = before.and_then(|before| before.time("took_over_at"));
             let took_over_at = if rival.is_some() { Some(now) } else { took_over_at };
             item.extend(took_over_at.map(|at| ("took_over_at".to_owned(), ms(at))));
+            let same = before.filter(|before| before.text("endpoint") == item.text("endpoint"));
+            let enabled_at = same.and_then(|before| before.time("enabled_at"));
+            item.extend(enabled_at.map(|at| ("enabled_at".to_owned(), ms(at))));
             Ok((Some(After::Whole(item)), if before.is_none() { Stored::New } else { Stored::InPlace }))
         })
         .await

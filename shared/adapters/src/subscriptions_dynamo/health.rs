@@ -60,12 +60,13 @@ impl DynamoSubscriptions {
         Ok(found.into_iter().flatten().filter(is_failing).collect())
     }
 
-    /// Sends to a subscription again, whatever it was switched off for; its receiver's health starts over. `false` if there is
-    /// none of that key.
+    /// Sends to a subscription again, whatever it was switched off for; its receiver's health starts over, and what was answered until now
+    /// does not switch it off again. `false` if there is none of that key.
     pub async fn enable(&self, key: &SubscriptionKey, now: Timestamp) -> Result<bool, PortError> {
         let removes = OF_FAILING.join(", ");
-        let expression =
-            format!("SET #state = :active, updated_at = :at REMOVE gone_at, gone_confirmed_at, {removes}");
+        let expression = format!(
+            "SET #state = :active, updated_at = :at, enabled_at = :at REMOVE gone_at, gone_confirmed_at, {removes}"
+        );
         let values = [(":active", s(State::Active.label())), (":at", ms(now))];
         self.table.update_if(item_key(key), &expression, "attribute_exists(endpoint)", values).await
     }

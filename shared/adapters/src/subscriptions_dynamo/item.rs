@@ -16,6 +16,7 @@
 //! | `suspect_at` | web push | when they made it suspect: its `state` stays `active` |
 //! | `probe_id`, `probed_at` | web push | the delivery that was let through last while it was suspect and held, and when |
 //! | `gone_confirmed_at` | web push | when an operator confirmed of one in quarantine that it is gone |
+//! | `enabled_at` | both | when an operator last enabled it with this endpoint |
 //! | `holds` | web push | that the row of its endpoint names it (see `holder`) |
 //! | `sealed` | webhook | its secrets and headers, under the stack's webhook key, bound to `pk` and `endpoint` |
 //! | `topic`, `policy`, `permitted`, `rate` | webhook | the terms: `policy` is JSON, `permitted` a list of names |
@@ -78,6 +79,7 @@ pub(super) fn write<'k>(
     };
     add("created_at", created_at.map(ms));
     add("time_zone", subscription.time_zone.map(|zone| s(zone.name())));
+    add("enabled_at", subscription.enabled_at.map(ms));
     match recipient {
         Recipient::WebPush(PushTarget { endpoint: _, keys, vapid_key_id }) => {
             let (p256dh, auth) = keys.expose_base64url();
@@ -166,6 +168,7 @@ pub(super) fn read<'k>(
         ends_at: item.time("ends_at"),
         took_over_at: item.time("took_over_at"),
         gone_confirmed_at: item.time("gone_confirmed_at"),
+        enabled_at: item.time("enabled_at"),
     }))
 }
 

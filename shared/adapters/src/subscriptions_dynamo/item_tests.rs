@@ -99,6 +99,7 @@ fn a_browser_s_subscription_reads_back() {
         ends_at: Some(stored_at()),
         took_over_at: Some(stored_at()),
         gone_confirmed_at: Some(stored_at()),
+        enabled_at: Some(stored_at()),
         doubts: Doubts {
             count: 3,
             since: Some(stored_at()),

@@ -86,6 +86,8 @@ pub struct Subscription {
     pub took_over_at: Option<Timestamp>,
     /// When an operator confirmed of one in quarantine that it is gone; of web push.
     pub gone_confirmed_at: Option<Timestamp>,
+    /// When an operator last enabled it with the endpoint that it has; `None` also where an earlier release did.
+    pub enabled_at: Option<Timestamp>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -117,6 +119,7 @@ impl Subscription {
             ends_at: None,
             took_over_at: None,
             gone_confirmed_at: None,
+            enabled_at: None,
         }
     }
 

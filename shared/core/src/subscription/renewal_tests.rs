@@ -28,13 +28,13 @@ fn renewal(url: &str, consent: Option<Consent>, tags: Option<Tags>) -> Renewal {
     Renewal { key: subscription("s1"), document, seen_at: Some(at(100)), permit: None }
 }
 
-/// Stored: flagged, gone, tagged, with the VAPID key `shop`.
+/// Stored: once enabled, flagged, gone, tagged, with the VAPID key `shop`.
 fn stored() -> Subscription {
     let first = renewal(A, consent("v1"), Some(tags(&["news"])));
     let Decision::Begins(mut stored) = first.decide_alone(None, None, at(10)) else { panic!("it begins") };
     let Recipient::WebPush(target) = &mut stored.recipient else { panic!("a browser") };
     target.vapid_key_id = VapidKeyId::parse("shop");
-    Subscription { state: State::Gone, flagged_at: Some(at(20)), ..stored }
+    Subscription { state: State::Gone, enabled_at: Some(at(15)), flagged_at: Some(at(20)), ..stored }
 }
 
 fn key_of(subscription: &Subscription) -> Option<&str> {
@@ -62,6 +62,7 @@ fn a_new_subscription_needs_consent() {
 fn the_same_endpoint_keeps_its_state_and_what_was_not_submitted() {
     let after = stays(&renewal(A, None, None));
     assert_eq!((after.state, after.flagged_at), (State::Gone, Some(at(20))));
+    assert_eq!(after.enabled_at, Some(at(15)));
     assert_eq!((after.consent, after.tags), (consent("v1"), tags(&["news"])));
     assert_eq!((after.created_at, after.last_seen_at), (Some(at(10)), Some(at(100))));
     let import = Renewal { seen_at: None, ..renewal(A, None, None) };
@@ -104,6 +105,7 @@ fn another_endpoint_is_active_whatever_the_state_before() {
     let decision = renewal(B, None, None).decide_alone(Some(&stored()), None, at(200));
     let Decision::Moves(after) = decision else { panic!("it moves") };
     assert_eq!((after.state, after.flagged_at, after.created_at), (State::Active, None, Some(at(10))));
+    assert_eq!(after.enabled_at, None, "that was said of the endpoint before");
     assert_eq!((stored().endpoint_since(), after.endpoint_since()), (Some(at(10)), Some(at(200))));
     let Decision::Stays(same) = renewal(B, None, None).decide_alone(Some(&after), None, at(300)) else {
         panic!("it stays")

@@ -53,6 +53,10 @@ impl<P: Ports> Worker<P> {
             return Ok(());
         }
         let seen = Timestamp::from_ms(reference.at);
+        // An operator knew of what was answered before, and decided otherwise.
+        if subscription.enabled_at.is_some_and(|enabled_at| seen <= enabled_at) {
+            return Ok(());
+        }
         let update = update(&subscription, seen);
         if reference.kind == Kind::NotFound {
             if now.since(seen) > NOT_FOUND_COUNTS_FOR {

@@ -9,7 +9,7 @@ use redial_core::queue::{Outgoing, Queue};
 use redial_core::reason::Reason;
 use redial_core::subscription::{State, Subscription};
 use redial_core::time::Timestamp;
-use redial_engine::cleanup::Sweep;
+use redial_engine::cleanup::{Sweep, Swept};
 use redial_memory::senders::answered;
 use redial_memory::{Death, PortErrorKind};
 
@@ -82,6 +82,39 @@ fn endpoints_that_turned_gone_together_count_together_however_late_cleanup_is() 
     harness.pass(WINDOWS);
     let swept = harness.sweep(Sweep::Prune);
     assert_eq!((pruned + swept.pruned, quarantined + swept.quarantined), (0, 100));
+}
+
+/// A provider answers 410 by mistake, and cleanup gets to some of them only after the operator has enabled the subscriptions.
+#[test]
+fn a_410_from_before_an_operator_enabled_it_does_not_switch_it_off() {
+    let mut harness = Harness::new();
+    harness.subscribe("s");
+    let answered_gone = |harness: &mut Harness, name: &str| {
+        harness.will_answer("s", vec![answered(410)]);
+        let message = Harness::message_with(name, r#""subscription":"s""#, "x", "");
+        let id = harness.produce(&message);
+        assert!(harness.acknowledges(&id));
+        let mut state = harness.state();
+        let reference = state.outbox.extract_if(.., |it| it.queue == Queue::DeadLetters).next();
+        reference.expect("a reference").body
+    };
+    let reference = answered_gone(&mut harness, "early");
+    let enable = |harness: &Harness| {
+        let now = harness.now();
+        harness.amend("s", |it| (it.state, it.enabled_at) = (State::Active, Some(now)));
+    };
+    enable(&harness);
+    harness.pass(Duration::from_secs(60));
+    harness.clean_reference(&reference);
+    assert_eq!(harness.subscription("s").state, State::Active);
+    harness.pass(WINDOWS);
+    assert_eq!(harness.sweep(Sweep::Prune), Swept::default());
+
+    // What is answered from then on counts.
+    let reference = answered_gone(&mut harness, "late");
+    harness.amend("s", |it| it.state = State::Active);
+    harness.clean_reference(&reference);
+    assert_eq!(harness.subscription("s").state, State::Gone);
 }
 
 /// Each has a share of a sweep's time.
