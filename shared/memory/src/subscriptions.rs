@@ -71,6 +71,16 @@ impl Subscriptions for Memory {
         .await
     }
 
+    async fn forget_probes(&self, probes: Vec<(SubscriptionUpdate, Probe)>) -> Vec<Result<(), PortError>> {
+        assert_distinct(probes.iter().map(|(update, _)| &update.key));
+        self.effect_on_each("forget_probes", probes, |state, (update, probe)| {
+            if let Some(it) = meant(state, &update).filter(|it| it.doubts.probe.as_ref() == Some(&probe)) {
+                it.doubts.probe = None;
+            }
+        })
+        .await
+    }
+
     async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {
         assert_distinct(updates.iter().map(|update| &update.key));
         self.effect_on_each("recovered", updates, |state, update| {

@@ -104,6 +104,18 @@ impl DynamoSubscriptions {
         self.table.update_if(item_key(&update.key), expression, condition, values).await
     }
 
+    async fn forget_probe(&self, update: &SubscriptionUpdate, probe: &Probe) -> Result<(), PortError> {
+        let expression = "SET updated_at = :at REMOVE probe_id, probed_at";
+        let condition = "endpoint = :endpoint AND probe_id = :id AND probed_at = :probed";
+        let values = [
+            (":id", s(probe.delivery.as_str())),
+            (":probed", ms(probe.at)),
+            (":at", ms(update.at)),
+            (":endpoint", s(update.endpoint.expose().as_str())),
+        ];
+        self.table.update_if(item_key(&update.key), expression, condition, values).await.map(|_| ())
+    }
+
     /// An update on the condition that the endpoint is unchanged.
     fn update_if_same_endpoint<const N: usize>(
         &self,
@@ -196,6 +208,10 @@ impl Subscriptions for DynamoSubscriptions {
     ) -> Vec<Result<bool, PortError>> {
         join_all(probes.iter().map(|(update, probe, before)| self.let_probe_through(update, probe, *before)))
             .await
+    }
+
+    async fn forget_probes(&self, probes: Vec<(SubscriptionUpdate, Probe)>) -> Vec<Result<(), PortError>> {
+        join_all(probes.iter().map(|(update, probe)| self.forget_probe(update, probe))).await
     }
 
     async fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> Vec<Result<(), PortError>> {

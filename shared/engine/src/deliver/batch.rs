@@ -255,6 +255,7 @@ pub(super) fn job(
         shut: None,
         flagged: false,
         is_suspect: false,
+        probed_at: None,
         time_zone: None,
         health: Health::default(),
         terms,

@@ -3,10 +3,12 @@
 use super::acknowledgements::{Acknowledgement, Acknowledgements};
 use super::job::Job;
 use super::planned::Planned;
+use super::rarely::rarely;
 use super::record;
+use super::suspects;
 use super::worker::{Invocation, Ports, Settings, Worker};
-use crate::ports::{Claim, ClaimAnswer, Clock, Ledger, Settlement, Telemetry};
-use redial_core::ledger::{Ask, State};
+use crate::ports::{Claim, ClaimAnswer, Clock, Ledger, PortError, Settlement, Telemetry};
+use redial_core::ledger::{Ask, Record, State};
 use redial_core::metric::Metric;
 use redial_core::plan::Plan;
 use redial_core::setback::Setback;
@@ -39,7 +41,11 @@ impl<P: Ports> Worker<P> {
         }
         let mut unanswered = Vec::new();
         let claims = wanted.iter().map(|(job, end)| claim_of(job, *end, settings, invocation)).collect();
+        let mut unused_probes = Vec::new();
         for ((job, end), answer) in wanted.into_iter().zip(ledger.claim(claims, now).await) {
+            if is_over(&answer, end) {
+                unused_probes.extend(suspects::probe_of(&job, now));
+            }
             match answer {
                 Ok(ClaimAnswer::Granted { in_doubt, at }) => match end {
                     None => claimed.admitted.push((job, in_doubt)),
@@ -72,14 +78,27 @@ impl<P: Ports> Worker<P> {
                 }
             }
         }
-        if !unanswered.is_empty() {
-            // These claims may have been written: left so, they would be leased, and then seem to be attempts in doubt. If this fails, too, what
-            // is sent again says that nothing was attempted.
-            for error in ledger.record_carried(unanswered).await.into_iter().filter_map(Result::err) {
-                telemetry.infrastructure(&error);
-            }
-        }
+        rarely(unanswered, |records| self.give_back(records)).await;
+        rarely(unused_probes, |unused| self.forget_probes(unused)).await;
         claimed
+    }
+
+    /// Gives back claims that were not answered: they may have been written, and left so they would be leased, and then seem to be attempts in
+    /// doubt. Where this fails, too, what is sent again says that nothing was attempted.
+    async fn give_back(&self, unanswered: Vec<Record>) {
+        for error in self.ledger.record_carried(unanswered).await.into_iter().filter_map(Result::err) {
+            self.telemetry.infrastructure(&error);
+        }
+    }
+}
+
+/// Whether nothing will be sent after this answer, by any worker. One that is leased may have been sent as the probe that it was let
+/// through as.
+const fn is_over(answer: &Result<ClaimAnswer, PortError>, end: Option<Plan>) -> bool {
+    match answer {
+        Ok(ClaimAnswer::Granted { .. }) => end.is_some(),
+        Ok(ClaimAnswer::HandOffAgain(_) | ClaimAnswer::Done | ClaimAnswer::Conflict) => true,
+        Ok(ClaimAnswer::Leased { .. }) | Err(_) => false,
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) struct Job {
     /// Whether a 404 or dead letters stand against its subscription.
     pub(super) flagged: bool,
     pub(super) is_suspect: bool,
+    /// When it was let through as the probe of its suspect subscription, if that was in this pass.
+    pub(super) probed_at: Option<Timestamp>,
     /// Where its recipient is, if that is known.
     pub(super) time_zone: Option<Zone>,
     /// How its webhook's receiver has answered recently.

@@ -12,7 +12,7 @@ use super::health;
 use super::job::Job;
 use super::planned::Planned;
 use super::worker::{Ports, Worker};
-use crate::ports::{Outbox, PortError, SubscriptionUpdate, Subscriptions};
+use crate::ports::{Outbox, PortError, SubscriptionUpdate, Subscriptions, Telemetry};
 use crate::protection::ProbeOf;
 use redial_core::event::{Event, State as Announced};
 use redial_core::gate::Gate;
@@ -23,6 +23,12 @@ use redial_core::setback::Setback;
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{Doubts, Suspects};
 use redial_core::time::Timestamp;
+
+/// The probe that a job became in this pass.
+pub(super) fn probe_of(job: &Job, now: Timestamp) -> Option<(SubscriptionUpdate, Probe)> {
+    let at = job.probed_at?;
+    Some((health::update(job, now)?, Probe { delivery: job.message.id.clone(), at }))
+}
 
 impl<P: Ports> Worker<P> {
     /// Holds the messages to suspect subscriptions, but for their probes. `doubts`: those of a job's subscription. Those whose probe could
@@ -72,7 +78,10 @@ impl<P: Ports> Worker<P> {
         let answers: Vec<Result<bool, PortError>> = Box::pin(self.subscriptions.probe(wanted)).await;
         for (place, answer) in places.into_iter().zip(answers) {
             match answer {
-                Ok(true) => {}
+                Ok(true) => {
+                    let job = jobs.iter_mut().find(|job| job.place == place);
+                    job.expect("invariant: the place is a job's").probed_at = Some(now);
+                }
                 // Another worker's message is the probe, or it is not suspect any more: the next receive shows which.
                 Ok(false) => {
                     jobs.retain(|job| job.place != place);
@@ -82,6 +91,16 @@ impl<P: Ports> Worker<P> {
                     jobs.retain(|job| job.place != place);
                     acknowledgements.failed(place, error, &self.telemetry);
                 }
+            }
+        }
+    }
+
+    /// Lets others be the probes of suspect subscriptions in the place of these, which this pass let through and will not send: they are over
+    /// already. Otherwise all others would be held until the next probe is due, and nothing would have been found out.
+    pub(super) async fn forget_probes(&self, over: Vec<(SubscriptionUpdate, Probe)>) {
+        for forgotten in self.subscriptions.forget_probes(over).await {
+            if let Err(error) = forgotten {
+                self.telemetry.infrastructure(&error);
             }
         }
     }

@@ -29,6 +29,10 @@ pub trait Subscriptions: Send + Sync {
     /// each whether it was. Keys are distinct.
     fn probe(&self, probes: Vec<(SubscriptionUpdate, Probe, Timestamp)>) -> impl Answers<bool>;
 
+    /// Forgets these probes, each of which was let through and not sent, so that another one may be. One in whose place another was let
+    /// through since stays. Keys are distinct.
+    fn forget_probes(&self, probes: Vec<(SubscriptionUpdate, Probe)>) -> impl Answers<()>;
+
     /// Forgets the flag of a 404, the dead letters and the failures of these: they were sent to. Keys are distinct.
     fn recovered(&self, updates: Vec<SubscriptionUpdate>) -> impl Answers<()>;
 

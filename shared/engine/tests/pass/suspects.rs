@@ -232,6 +232,22 @@ fn a_probe_whose_worker_dies_is_still_the_probe() {
     }
 }
 
+/// Its dead letter made the subscription suspect before it came back.
+#[test]
+fn a_message_that_is_over_already_does_not_use_up_the_probe() {
+    let mut harness = refused(400, 2);
+    harness.worker.settings.suspects = Suspects::Hold;
+    harness.will_answer("m", vec![answered(400)]);
+    let id = harness.produce(&Harness::message_to("m", "third", ""));
+    harness.dies_over(&id, "send");
+    harness.run();
+    assert_eq!((state(&harness, "m"), harness.posts_to("m")), (State::Suspect, 3));
+    assert_eq!((harness.effects("probe"), harness.subscription("m").doubts.probe), (1, None));
+    harness.deliver(&Harness::message_to("m", "next", ""));
+    assert_eq!(harness.state_of("next"), Some(ledger::State::Sent));
+    assert_eq!(state(&harness, "m"), State::Active);
+}
+
 #[test]
 fn a_410_of_a_suspect_switches_it_off() {
     let mut harness = refused(403, 3);

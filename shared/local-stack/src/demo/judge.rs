@@ -190,7 +190,6 @@ mod tests {
         endpoint::HashKeys,
         identity::{Attempt, Lineage, Turn},
         lane::Lane,
-        ledger::Given,
         reason::Reason,
         time::Timestamp,
     };

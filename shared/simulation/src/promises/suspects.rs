@@ -74,8 +74,8 @@ impl Memo {
         let key = SubscriptionKey { tenant: claim.ask.key.tenant.clone(), id };
         let Some(stored) = state.subscriptions.get(&key) else { return };
         let began = self.facts.began.get(&claim.ask.lease_token).copied().unwrap_or_default();
-        let is_verified = self.facts.stored_at.get(&key).is_some_and(|at| *at >= began);
-        if stored.doubts.suspect_at.is_none() && !is_verified {
+        let has_changed = self.facts.stored_at.get(&key).is_some_and(|at| *at >= began);
+        if stored.doubts.suspect_at.is_none() && !has_changed {
             self.violated(format!("{} is held, and {key} is not suspect", claim.ask.key));
         }
         let probe = stored.doubts.probe.as_ref();
@@ -83,8 +83,10 @@ impl Memo {
             self.violated(format!("{} is held, and is {key}'s probe", claim.ask.key));
         }
         let is_due = probe.is_none_or(|probe| state.now.since(probe.at) > PROBED_EVERY + TOLERANCE);
+        // Its probe was over already, and was forgotten since this one was read.
+        let is_freed = probe.is_none() && has_changed;
         // Where something fails, the probe may not have been written.
-        if is_due && self.facts.refused_alone.is_some() {
+        if is_due && !is_freed && self.facts.refused_alone.is_some() {
             self.violated(format!("{} is held, and would be {key}'s probe", claim.ask.key));
         }
     }
