@@ -96,9 +96,10 @@ impl<P: Ports> Worker<P> {
                 Circuit::Origin(_) => HoldsBack::Everyone,
                 Circuit::Recipient(recipient) => HoldsBack::OneRecipient(recipient),
             };
-            // One recipient's is nothing that an operator has to be woken for.
-            let is_counted = matches!(circuit, Circuit::Origin(_));
-            if is_counted && matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
+            // One recipient's is nothing that an operator has to be woken for, and neither is a probe that fails: in a long outage that is
+            // no news, every few minutes.
+            let is_news = matches!(circuit, Circuit::Origin(_)) && !matches!(from, Phase::HalfOpen { .. });
+            if is_news && matches!(to, Phase::Open { .. } | Phase::Paused { .. }) {
                 self.telemetry.count_with(Metric::BreakersOpened, provider, 1);
             }
             let origin_hash = self.settings.hash_keys.origin(circuit.origin());

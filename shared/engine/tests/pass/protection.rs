@@ -95,6 +95,7 @@ fn a_probe_that_fails_opens_it_again() {
     let Phase::Open { until } = phase(&harness) else { panic!("it is open") };
     assert!((30..=33).contains(&until.since(now).as_secs()));
     assert!(harness.state().sent.len() <= posts + 5, "a few probes and no more");
+    assert_eq!(harness.count(Metric::BreakersOpened), 1, "a failed probe is no other opening");
 }
 
 #[test]
