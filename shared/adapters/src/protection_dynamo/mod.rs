@@ -2,7 +2,7 @@
 //!
 //! | pk | sk | attributes |
 //! |---|---|---|
-//! | `origin#<origin>` | `state` | `version`, `state`: JSON of an [`OriginState`], and `own`: by which a writer knows what it wrote |
+//! | `origin#<origin>` | `state` | `version`, `state`: JSON of an [`OriginState`], `own`: by which a writer knows what it wrote, and `listed_at`: when it was last put on the list |
 //! | `origin#<origin>#<counter>` | `counts` | `attempts`, `failures`, `limited`, `retries`, `held`, `older`, `refused`, and those by place (`t0a` to `r7l`), which only grow |
 //! | `origins` | `<origin>` | none: the list of origins that have a state |
 //! | the same three | with `<origin>#<tenant>#<hash of the address>` in the origin's place | of one recipient that is, or was lately, in trouble |
@@ -22,12 +22,13 @@ mod slots;
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::ReturnValue;
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure::AllOld;
 use futures_util::future::join_all;
 use rand::RngExt as _;
 use redial_core::endpoint::Origin;
 use redial_core::protection::token_bucket::{Answer, Request};
-use redial_core::protection::{Circuit, Count, Counted, OriginState, Phase};
+use redial_core::protection::{Circuit, Count, Counted, OriginState};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{Allowed, Limited, PortError, Protection, Randomness as _, StoredOrigin};
 use redial_engine::protection::COUNTERS;
@@ -35,18 +36,21 @@ use redial_engine::protection::COUNTERS;
 use self::limit_item::{limit_key, read_and_log};
 use crate::retries::Patience;
 use crate::system::System;
-use crate::table::attributes::{Item, Read as _, expiry, key, n, s};
+use crate::table::attributes::{Item, Read as _, expiry, key, ms, n, s};
 use crate::table::{Reading, Table, Update, on_a_table};
 use crate::telemetry;
 
 /// The partition of the list of origins.
 const LIST: &str = "origins";
 
-/// How long a state, and its place in the list, is kept after it was last written.
+/// How long a state is kept after it was last written.
 const STATE_KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// The same of a recipient. It is longer than any cooldown.
 const RECIPIENT_KEPT: Duration = Duration::from_secs(86_400);
+
+/// The part of the time for which a state is kept after which a circuit is put on the list again, if its state is still written.
+const LISTED_AGAIN_AFTER: u32 = 8;
 
 /// How long a counter is kept after it was last added to.
 const COUNTS_KEPT: Duration = Duration::from_secs(86_400);
@@ -70,9 +74,28 @@ impl DynamoProtection {
         }
     }
 
-    /// Puts a circuit on the list of those that have a state.
+    /// Puts a circuit on the list of those that have a state, for longer than that lasts which is written before it is put there again.
     async fn list(&self, circuit: &Circuit, now: Timestamp) {
-        self.keep_until(key(LIST, circuit.to_string()), now.plus(kept(circuit))).await;
+        let end = now.plus(kept(circuit)).plus(listed_again_after(circuit));
+        self.keep_until(key(LIST, circuit.to_string()), end).await;
+    }
+
+    /// Puts a circuit on the list again, once in a while: two writes a day of an origin, however often its state is exchanged.
+    async fn list_again(&self, circuit: &Circuit, listed_at: Option<Timestamp>, now: Timestamp) {
+        if listed_at.is_some_and(|at| now.since(at) < listed_again_after(circuit)) {
+            return;
+        }
+        self.list(circuit, now).await;
+        let values = [(":at", ms(now))];
+        let noted = self.table.update_if(
+            state_key(circuit),
+            "SET listed_at = :at",
+            "attribute_exists(#version)",
+            values,
+        );
+        if let Err(error) = noted.await {
+            telemetry::infrastructure(&error);
+        }
     }
 
     async fn add_to(&self, key: Item, counted: Counted, now: Timestamp) -> Result<(), PortError> {
@@ -93,8 +116,8 @@ impl DynamoProtection {
 
 /// What an operator reads and sets. No delivery uses it.
 impl DynamoProtection {
-    /// The origins and recipients that have a state, with it, in alphabetical order. One whose breaker has been closed for a week, or
-    /// for a day if it is a recipient's, may be missing.
+    /// The origins and recipients that have a state, with it, in alphabetical order: those whose state was written within a week, or
+    /// within a day if it is a recipient's.
     pub async fn circuits(&self) -> Result<Vec<(Circuit, StoredOrigin)>, PortError> {
         let listed = self.table.partition(LIST).await?;
         let circuits: Vec<Circuit> =
@@ -167,10 +190,15 @@ impl Protection for DynamoProtection {
             (":expires_at", expiry(now.plus(kept(circuit)))),
             (":own", s(&own)),
         ];
-        let expression = "SET #version = :next, #state = :state, #expires_at = :expires_at, #own = :own";
+        let mut expression =
+            "SET #version = :next, #state = :state, #expires_at = :expires_at, #own = :own".to_owned();
+        if is_first {
+            expression.push_str(", listed_at = :now");
+        }
         let update = self.table.update(state_key(circuit), expression, values);
         let update = update.return_values_on_condition_check_failure(AllOld);
         let update = if is_first {
+            let update = update.expression_attribute_values(":now", ms(now));
             // A version that is no number reads as 0: one written by hand must not stop all exchanges.
             update
                 .condition_expression(
@@ -179,15 +207,16 @@ impl Protection for DynamoProtection {
                 .expression_attribute_values(":number", s("N"))
         } else {
             update
+                .return_values(ReturnValue::AllOld)
                 .condition_expression("#version = :version")
                 .expression_attribute_values(":version", n(version))
         };
-        let is_ours = match self.table.send(update).await? {
-            Update::Done(_) => true,
-            Update::Refused(item) => item.text("own") == Some(&own),
+        let (is_ours, before) = match self.table.send(update).await? {
+            Update::Done(before) => (true, before),
+            Update::Refused(item) => (item.text("own") == Some(&own), item),
         };
-        if is_ours && !is_first && state.breaker().phase(now) != Phase::Closed {
-            self.list(circuit, now).await;
+        if is_ours && !is_first {
+            self.list_again(circuit, before.time("listed_at"), now).await;
         }
         Ok(is_ours)
     }
@@ -212,6 +241,10 @@ const fn kept(circuit: &Circuit) -> Duration {
         Circuit::Origin(_) => STATE_KEPT,
         Circuit::Recipient(_) => RECIPIENT_KEPT,
     }
+}
+
+fn listed_again_after(circuit: &Circuit) -> Duration {
+    kept(circuit) / LISTED_AGAIN_AFTER
 }
 
 fn state_key(circuit: &Circuit) -> Item {

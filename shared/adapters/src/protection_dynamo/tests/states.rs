@@ -37,9 +37,12 @@ async fn the_items_of_an_origin_are_as_documented() {
         (
             STATE,
             "state",
-            json!({"version": n(1), "state": {"S": text}, "expires_at": n(1_800_604_800), "own": own}),
+            json!({
+                "version": n(1), "state": {"S": text}, "expires_at": n(1_800_604_800), "own": own,
+                "listed_at": n(1_800_000_000_000_u64),
+            }),
         ),
-        ("origins", "https://push.example", json!({"expires_at": n(1_800_604_800)})),
+        ("origins", "https://push.example", json!({"expires_at": n(1_800_680_400)})),
         ("origin#https://push.example#7", "counts", counts),
     ] {
         assert_eq!(harness.table.item(pk, sk), Some(item), "{pk}");
@@ -75,8 +78,8 @@ async fn an_exchange_that_meets_its_own_write_has_won() {
             let mut refused = error("ConditionalCheckFailedException");
             let own = call["ExpressionAttributeValues"][":own"].clone();
             assert_eq!(call["ReturnValuesOnConditionCheckFailure"], "ALL_OLD");
-            refused["Item"] =
-                json!({"version": n(8), "own": if is_own { own } else { json!({"S": "another's"}) }});
+            let own = if is_own { own } else { json!({"S": "another's"}) };
+            refused["Item"] = json!({"version": n(8), "own": own, "listed_at": n(at(0).as_ms())});
             Err(refused)
         });
         let worker = DynamoProtection::new(stub.client(), "control".to_owned());
@@ -110,27 +113,51 @@ async fn an_invalid_state_counts_as_new_and_can_be_replaced() {
 }
 
 #[tokio::test]
-async fn an_origin_is_listed_first_and_again_while_its_breaker_is_not_closed() {
+async fn an_origin_is_listed_first_and_about_once_a_day_while_its_state_is_written() {
+    const DAY: i64 = 86_400_000;
     let harness = Harness::new();
     let push = circuit("push");
     let partitions = || -> Vec<String> {
         harness.table.calls_with_partitions().into_iter().flat_map(|(_, partitions)| partitions).collect()
     };
+    let listed_until = || {
+        let listed = harness.table.item("origins", "https://push.example").expect("it is listed");
+        listed["expires_at"]["N"].as_str().and_then(|secs| secs.parse().ok()).map(Timestamp::from_secs)
+    };
     harness.worker.exchange(&push, 0, OriginState::default(), at(0)).await.expect("it is written");
     assert_eq!(partitions(), ["origins", STATE]);
-    harness.worker.exchange(&push, 1, OriginState::default(), at(0)).await.expect("it is written");
-    assert_eq!(partitions(), [STATE]);
-    harness.worker.exchange(&push, 2, open(), at(5_000)).await.expect("it is written");
-    assert_eq!(partitions(), [STATE, "origins"]);
-    let listed = harness.table.item("origins", "https://push.example").expect("it is listed");
-    assert_eq!(listed["expires_at"], n(1_800_604_805));
-    harness.worker.exchange(&push, 2, open(), at(9_000)).await.expect("it is answered");
+    for (version, state) in [(1, OriginState::default()), (2, open())] {
+        harness.worker.exchange(&push, version, state, at(5_000)).await.expect("it is written");
+        assert_eq!(partitions(), [STATE], "it was listed a moment ago");
+    }
+    // Whatever its breaker's phase: it may have a pace, or fail.
+    for day in 1..20 {
+        let now = at(day * DAY);
+        let version = 1 + 2 * u64::try_from(day).expect("positive");
+        harness.worker.exchange(&push, version, OriginState::default(), now).await.expect("it is written");
+        assert_eq!(partitions(), [STATE, "origins", STATE]);
+        // The state itself lasts for a week, and none that is written until the next time outlasts its place on the list.
+        assert!(listed_until() >= Some(now.plus(STATE_KEPT)));
+        harness.worker.exchange(&push, version + 1, open(), now).await.expect("it is written");
+        assert_eq!(partitions(), [STATE]);
+    }
+    harness.worker.exchange(&push, 2, open(), at(30 * DAY)).await.expect("it is answered");
     assert_eq!(partitions(), [STATE], "another came before");
 
     // A list that cannot be written prevents nothing.
     harness.table.state().refusing = Some(("UpdateItem", "origins"));
-    assert_eq!(harness.worker.exchange(&push, 3, open(), at(9_000)).await, Ok(true));
+    assert_eq!(harness.worker.exchange(&push, 41, open(), at(30 * DAY)).await, Ok(true));
     assert_eq!(harness.worker.exchange(&circuit("other"), 0, open(), at(9_000)).await, Ok(true));
+}
+
+/// Another release wrote its state.
+#[tokio::test]
+async fn an_origin_that_is_not_known_to_be_listed_is_listed() {
+    let harness = Harness::new();
+    harness.table.write(STATE, "state", &json!({"version": n(7), "state": {"S": "{}"}}));
+    assert_eq!(harness.worker.exchange(&circuit("push"), 7, OriginState::default(), at(0)).await, Ok(true));
+    assert!(harness.table.item("origins", "https://push.example").is_some());
+    assert_eq!(harness.table.item(STATE, "state").expect("a state")["listed_at"], n(at(0).as_ms()));
 }
 
 #[tokio::test]
@@ -227,7 +254,7 @@ async fn write_units_are_metered() {
 }
 
 #[tokio::test]
-async fn a_recipient_has_items_beside_its_origin_s_that_expire_after_a_day() {
+async fn a_recipient_has_items_beside_its_origin_s_that_expire_after_about_a_day() {
     let harness = Harness::new();
     let hash = format!("hmac:k1:{}", "0a".repeat(32));
     let recipient = Circuit::Recipient(AtOrigin {
@@ -238,13 +265,14 @@ async fn a_recipient_has_items_beside_its_origin_s_that_expire_after_a_day() {
     assert_eq!(harness.worker.exchange(&recipient, 0, open(), at(0)).await, Ok(true));
     assert_eq!(harness.worker.exchange(&circuit("push"), 0, open(), at(0)).await, Ok(true));
     assert_eq!(harness.worker.add(7, vec![(recipient.clone(), attempts(9))], at(0)).await, [Ok(())]);
-    for (pk, sk) in [
-        (format!("{STATE}#acme#{hash}"), "state".to_owned()),
-        (format!("{STATE}#acme#{hash}#7"), "counts".to_owned()),
-        ("origins".to_owned(), format!("https://push.example#acme#{hash}")),
+    for (pk, sk, expires_at) in [
+        (format!("{STATE}#acme#{hash}"), "state".to_owned(), 1_800_086_400),
+        (format!("{STATE}#acme#{hash}#7"), "counts".to_owned(), 1_800_086_400),
+        // A little longer than the state of which it is the place.
+        ("origins".to_owned(), format!("https://push.example#acme#{hash}"), 1_800_097_200),
     ] {
         let item = harness.table.item(&pk, &sk).expect("it is written");
-        assert_eq!(item["expires_at"], n(1_800_086_400), "{pk}");
+        assert_eq!(item["expires_at"], n(expires_at), "{pk}");
     }
     let stored = StoredOrigin { state: open(), version: 1 };
     assert_eq!(harness.worker.look(&recipient).await, Ok((stored.clone(), attempts(9))));
