@@ -49,8 +49,7 @@ impl<P: Ports> Worker<P> {
                 Admission::Later { at } | Admission::LinesUp { or_at: at } => {
                     job.lines_up =
                         self.settings.origin_lines && matches!(admission, Admission::LinesUp { .. });
-                    let is_out = matches!(admission, Admission::LinesUp { .. });
-                    job.held_by = Some(if is_out { HeldBy::Origin } else { HeldBy::Protection });
+                    job.held_by = Some(if job.lines_up { HeldBy::Origin } else { HeldBy::Protection });
                     if patience == Patience::InBulk {
                         job.lane = Lane::Bulk;
                     }

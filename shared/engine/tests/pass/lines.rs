@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redial_core::identity::Tenant;
 use redial_core::lane::Lane;
-use redial_core::ledger::State;
+use redial_core::ledger::{HeldBy, State};
 use redial_core::line::{FORGOTTEN_AFTER, LineShard};
 use redial_core::metric::Metric;
 use redial_core::protection::{Cooldowns, OriginState, Rank};
@@ -345,6 +345,8 @@ fn without_lines_messages_look_again_by_themselves() {
     harness.push_many("m", 30, r#","ttl":86400"#);
     harness.run_until(|it| it.count(Metric::Deferred) >= 30);
     assert!(!harness.holds_in_lines());
+    let held_by: Vec<_> = (0..30).filter_map(|n| harness.entry(&format!("m{n}"))?.held_by).collect();
+    assert!(!held_by.is_empty() && held_by.iter().all(|by| *by == HeldBy::Protection), "{held_by:?}");
     harness.run();
     assert!(harness.all_are("m", 30, State::Sent));
 }
