@@ -78,6 +78,13 @@ pub(super) fn of_entry(
                 letter.map_or_else(|| without_letter(entry.updated_at, now).to_owned(), |it| body(it, now));
             format!("dead letter: {reason}; {body}")
         }
+        State::FailedNoRetries if entry.reason == Some(Reason::Cancelled) => {
+            "not sent: the message to its audience was cancelled".to_owned()
+        }
+        State::FailedNoRetries if entry.reason == Some(Reason::EndpointReplaced) => {
+            "not sent: another subscription had its endpoint when the audience was opened, and its browser may have the message already"
+                .to_owned()
+        }
         State::FailedNoRetries => {
             "failed, under a policy without retries: there is no dead letter".to_owned()
         }

@@ -80,6 +80,16 @@ fn every_state_has_its_words() {
     }
 }
 
+#[test]
+fn what_no_policy_ended_does_not_blame_a_policy() {
+    let ended = |reason| place(&Entry { reason: Some(reason), ..entry(State::FailedNoRetries) }, &[]);
+    let cancelled = "not sent: the message to its audience was cancelled";
+    assert_eq!(ended(Reason::Cancelled), cancelled);
+    assert!(ended(Reason::EndpointReplaced).starts_with("not sent: another subscription had its endpoint"));
+    let by_policy = "failed, under a policy without retries: there is no dead letter";
+    assert_eq!(ended(Reason::RetriesDisabled), by_policy);
+}
+
 /// As the HTTP API inserts it.
 pub(crate) fn accepted() -> Entry {
     Entry {
