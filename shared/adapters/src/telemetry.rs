@@ -24,8 +24,8 @@ use redial_core::reason::Reason;
 use redial_core::time::Timestamp;
 use redial_core::verdict::Verdict;
 use redial_engine::ports::{
-    AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, HoldsBack, PageEvent, PortError, QuarantineEvent,
-    SentByPage, Telemetry,
+    AttemptEvent, AttemptSpan, AudienceExpired, BreakerEvent, HeldEvent, HoldsBack, PageEvent, PortError,
+    QuarantineEvent, SentByPage, Telemetry,
 };
 use serde_json::Value;
 use tracing::Subscriber;
@@ -332,6 +332,17 @@ impl Telemetry for JsonTelemetry {
             reason = event.reason.label(),
             together = event.together,
             of = event.of,
+        );
+    }
+
+    fn audience_expired(&self, event: &AudienceExpired<'_>) {
+        tracing::warn!(
+            event = "audience_expired",
+            correlation_id = event.message.as_str(),
+            tenant = event.part.run.tenant.as_str(),
+            run = event.part.run.id.as_str(),
+            part = event.part.shard,
+            recipients = event.recipients,
         );
     }
 

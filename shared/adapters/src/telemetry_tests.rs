@@ -1,4 +1,4 @@
-use redial_core::audience::RunKey;
+use redial_core::audience::{Expansion, RunKey};
 use redial_core::channel::Channel;
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys, Origin};
 use redial_core::identity::RunId;
@@ -129,6 +129,20 @@ fn a_quarantined_subscription_is_logged_without_its_endpoint() {
     let line = json!({
         "level": "WARN", "target": "redial_adapters::telemetry", "event": "quarantined", "tenant": "acme",
         "subscription": "s1", "endpoint_hash": "hmac:k1:0a", "reason": "gone", "together": 30, "of": 100,
+    });
+    assert_eq!(lines, [line]);
+}
+
+#[test]
+fn a_part_of_an_audience_that_expired_is_logged_with_how_far_it_came() {
+    let tenant = Tenant::parse("acme").expect("valid");
+    let run = RunKey { tenant, id: RunId::parse("n1-2k").expect("valid") };
+    let (message, part) = (DeliveryId::parse("n1").expect("valid"), Expansion { run, shard: 3 });
+    let event = AudienceExpired { message: &message, part: &part, recipients: 1_000 };
+    let lines = logged(|| JsonTelemetry::new("my-stack".to_owned()).audience_expired(&event));
+    let line = json!({
+        "level": "WARN", "target": "redial_adapters::telemetry", "event": "audience_expired", "correlation_id": "n1",
+        "tenant": "acme", "run": "n1-2k", "part": 3, "recipients": 1_000,
     });
     assert_eq!(lines, [line]);
 }

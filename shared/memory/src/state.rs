@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redial_core::access::{ApiKeyId, StoredKey};
 use redial_core::ack::AckEvent;
-use redial_core::audience::{Bounds, Progress, Run, RunKey};
+use redial_core::audience::{Bounds, Expansion, Progress, Run, RunKey};
 use redial_core::dead_letter::{DeadLetterBody, DeadLetterKey, Reference};
 use redial_core::endpoint::{EndpointHash, Origin};
 use redial_core::erasure::{Erasure, ErasureId, Subject};
@@ -162,6 +162,8 @@ pub struct State {
     pub breakers: Vec<(&'static str, &'static str)>,
     /// Subscriptions that were logged as put in quarantine, with their endpoints' hashes.
     pub quarantined: Vec<(SubscriptionKey, String)>,
+    /// Parts of audiences that were logged as not walked to their end, with how many recipients each had reached.
+    pub audiences_expired: Vec<(Expansion, u64)>,
     /// Of messages by lane.
     pub measured: Vec<(Metric, Option<Lane>, f64)>,
     pub policies: BTreeMap<Tenant, Vec<Stored>>,

@@ -9,7 +9,8 @@ use redial_core::provider::Provider;
 use redial_core::quota::Exceeded;
 use redial_core::reason::Reason;
 use redial_engine::ports::{
-    AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, PageEvent, PortError, QuarantineEvent, Telemetry,
+    AttemptEvent, AttemptSpan, AudienceExpired, BreakerEvent, HeldEvent, PageEvent, PortError,
+    QuarantineEvent, Telemetry,
 };
 
 use super::Memory;
@@ -79,6 +80,10 @@ impl Telemetry for Memory {
 
     fn quarantined(&self, event: &QuarantineEvent<'_>) {
         self.state().quarantined.push((event.subscription.clone(), event.endpoint_hash.to_owned()));
+    }
+
+    fn audience_expired(&self, event: &AudienceExpired<'_>) {
+        self.state().audiences_expired.push((event.part.clone(), event.recipients));
     }
 
     fn quota_exceeded(&self, tenant: &Tenant, exceeded: &Exceeded) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::acknowledgements::Acknowledgements;
 use super::job::Job;
 use super::worker::{Invocation, Ports, Worker};
-use crate::ports::{Audiences, Clock, PortError, Telemetry};
+use crate::ports::{AudienceExpired, Audiences, Clock, PortError, Telemetry};
 use crate::runs;
 use redial_core::audience::{Audience, Expansion, Page, RecipientRef, Run, RunKey};
 use redial_core::channel::Channel;
@@ -101,6 +101,9 @@ impl<P: Ports> Worker<P> {
             let (message, audience, travel) = run.read().ok_or_else(PortError::unreadable_run)?;
             let now = clock.now();
             if message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0) {
+                // The members behind it have no deliveries, which would show it.
+                let (message, part, recipients) = (&run.message, expansion, at.recipients);
+                telemetry.audience_expired(&AudienceExpired { message, part, recipients });
                 return Ok(Walk::Over);
             }
             if let Some(until) = at.rests_until.filter(|until| now < *until) {

@@ -40,8 +40,8 @@ pub use subscriptions::{
     Walked, WalkedPage,
 };
 pub use telemetry::{
-    AttemptEvent, AttemptSpan, BreakerEvent, HeldEvent, HoldsBack, PageEvent, QuarantineEvent, SentByPage,
-    Telemetry,
+    AttemptEvent, AttemptSpan, AudienceExpired, BreakerEvent, HeldEvent, HoldsBack, PageEvent,
+    QuarantineEvent, SentByPage, Telemetry,
 };
 pub use waits::{
     LineRegistry, ParkedItem, ParkedKey, Parking, Partition, RegisteredBucket, RegisteredLine,

@@ -1,5 +1,6 @@
 //! The port to log lines and metrics.
 
+use redial_core::audience::Expansion;
 use redial_core::channel::Channel;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{DeliveryId, SubscriptionKey, Tenant};
@@ -111,6 +112,15 @@ pub struct SentByPage<'a> {
     pub took_ms: u64,
 }
 
+/// A part of an audience that was not walked to its end, in one log line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AudienceExpired<'a> {
+    pub message: &'a DeliveryId,
+    pub part: &'a Expansion,
+    /// How many recipients it was handed on to.
+    pub recipients: u64,
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct BreakerEvent<'a> {
     /// The push service, where it is a known one.
@@ -196,6 +206,9 @@ pub trait Telemetry: Send + Sync {
 
     /// A subscription was put in quarantine; logged again if it is not certain that it was logged.
     fn quarantined(&self, event: &QuarantineEvent<'_>);
+
+    /// The TTL of a message to an audience was over before all members of a part had it; logged again if its message comes again.
+    fn audience_expired(&self, event: &AudienceExpired<'_>);
 
     /// A tenant's stored policy is not valid, and is not followed.
     fn policy_ignored(&self, tenant: &Tenant, ignored: &redial_core::policy::stored::Ignored);

@@ -219,6 +219,24 @@ fn a_rate_spreads_an_audience() {
 }
 
 #[test]
+fn members_that_the_ttl_leaves_out_have_a_log_line_of_their_part() {
+    let mut harness = with_readers(320);
+    let paced = message(r#","ttl":15"#).replace(r#""tag":"news""#, r#""tag":"news","rate":"1/s""#);
+    harness.produce_in_bulk(&paced);
+    harness.run();
+    let run = current_run(&harness);
+    let state = harness.state();
+    assert!(!state.audiences_expired.is_empty());
+    for (part, recipients) in &state.audiences_expired {
+        let progress = state.progress.get(&(run.clone(), part.shard)).cloned().unwrap_or_default();
+        assert_eq!((&part.run, *recipients, progress.done), (&run, progress.recipients, false));
+    }
+    let unfinished = state.progress.values().filter(|it| !it.done && it.recipients > 0).count();
+    let begun = state.audiences_expired.iter().filter(|(_, recipients)| *recipients > 0).count();
+    assert_eq!(begun, unfinished);
+}
+
+#[test]
 fn poison_of_an_audience_is_kept_whole_and_a_part_s_poison_goes_on() {
     let mut harness = with_readers(1);
     harness.state().usual_answer = Some(answered(503));
