@@ -45,9 +45,7 @@ pub(super) async fn both(from: &Target, to: &Target) -> Result<Found, Failure> {
     if let (Ok(theirs), Ok(ours)) = (&theirs, &ours) {
         judge_builds(theirs.code_sha256(), ours.code_sha256(), names, &mut found);
     }
-    if let Ok(ours) = &ours {
-        judge_events(ours, names.to, &mut found);
-    }
+    judge_events(ours.as_ref().ok(), to.configuration(&to.cleanup).await.as_ref().ok(), names.to, &mut found);
     Ok(found)
 }
 
@@ -63,23 +61,35 @@ pub(super) async fn destination_alone(to: &Target) -> Result<Found, Failure> {
     found.warnings.push(format!(
         "keys and subscriptions of {name} were not compared with the other stack's: they are as they were copied last"
     ));
-    if let Ok(dispatch) = to.configuration(&to.dispatch).await {
-        judge_events(&dispatch, name, &mut found);
-    }
+    let (dispatch, cleanup) = (to.configuration(&to.dispatch).await, to.configuration(&to.cleanup).await);
+    judge_events(dispatch.as_ref().ok(), cleanup.as_ref().ok(), name, &mut found);
     Ok(found)
 }
 
-/// Dispatch does not start with a queue of events in another region.
-fn judge_events(dispatch: &Configuration, to: &str, found: &mut Found) {
-    let events = lookup(dispatch, "EVENTS_QUEUE_ARN").and_then(|arn| QueueArn::parse(&arn));
-    if let (Some(events), Some(own)) = (events, lookup(dispatch, "AWS_REGION"))
-        && events.region() != own
-    {
-        found.faults.push(format!(
-            "EventsQueueArn of {to} is a queue in {}, and {to} is in {own}, so that its functions do not start: deploy {to} with a \
-             queue in {own}, or none",
-            events.region()
-        ));
+/// No function starts with a queue of events in another region. Where events are relayed, the operator's queue is cleanup's alone, and the one
+/// of all functions is the stack's own.
+fn judge_events(
+    dispatch: Option<&Configuration>,
+    cleanup: Option<&Configuration>,
+    to: &str,
+    found: &mut Found,
+) {
+    let queues = [
+        (dispatch, "EVENTS_QUEUE_ARN", "its functions do not start"),
+        (cleanup, "PRODUCERS_EVENTS_QUEUE_ARN", "its cleanup function does not start"),
+    ];
+    for (function, variable, what_follows) in queues {
+        let Some(function) = function else { continue };
+        let events = lookup(function, variable).and_then(|arn| QueueArn::parse(&arn));
+        if let (Some(events), Some(own)) = (events, lookup(function, "AWS_REGION"))
+            && events.region() != own
+        {
+            found.faults.push(format!(
+                "EventsQueueArn of {to} is a queue in {}, and {to} is in {own}, so that {what_follows}: deploy {to} with a queue in \
+                 {own}, or none",
+                events.region()
+            ));
+        }
     }
 }
 
@@ -184,7 +194,25 @@ mod tests {
         ] {
             let mut dispatch = configuration(30, variables);
             dispatch.function_arn = Some(format!("arn:aws:lambda:{region}:123456789012:function:dispatch"));
-            finds(expected, |found| judge_events(&dispatch, "b", found));
+            finds(expected, |found| judge_events(Some(&dispatch), None, "b", found));
+        }
+    }
+
+    /// Then the functions' queue of events is the stack's own.
+    #[test]
+    fn a_destination_that_relays_events_to_another_region_is_refused() {
+        let arn = |region: &str| format!("arn:aws:sqs:{region}:123456789012:app");
+        let function = |variable, value: &str| {
+            let mut function = configuration(30, &[(variable, value)]);
+            function.function_arn = Some("arn:aws:lambda:eu-west-1:123456789012:function:f".to_owned());
+            function
+        };
+        let dispatch = function("EVENTS_QUEUE_ARN", &arn("eu-west-1"));
+        for (events, expected) in
+            [(arn("eu-central-1"), [1, 0]), (arn("eu-west-1"), [0, 0]), (String::new(), [0, 0])]
+        {
+            let cleanup = function("PRODUCERS_EVENTS_QUEUE_ARN", &events);
+            finds(expected, |found| judge_events(Some(&dispatch), Some(&cleanup), "b", found));
         }
     }
 
