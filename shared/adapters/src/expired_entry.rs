@@ -32,7 +32,9 @@ pub(crate) fn replace(table: &Table, fresh: Fields, expired: &Entry) -> Statemen
     let mut removes: Vec<&str> =
         ATTEMPTS.into_iter().chain(acks).chain(OF_SOME).chain(FOUND).chain(GIVEN).collect();
     removes.retain(|name| !is_set(&sets, name));
+    // Without its state, which may be as the batch has it that lists its attempt.
     let mut conditions = as_it_was(&expired.key, expired.turn, expired.state);
+    conditions.retain(|(name, _)| *name != "state");
     conditions.push(("lease_token", s(&expired.lease_token)));
     conditions.push(("expires_at", expiry(expired.expires_at)));
     Statement::update(table.name(), sets, &removes, conditions)

@@ -31,6 +31,9 @@ use crate::{aws_error, batches_dynamo, expired_entry, holds_dynamo};
 /// How often a claim is judged again while other workers keep changing its item; after that the message returns to its queue.
 const ROUNDS: usize = 4;
 
+/// What is kept of the answer to an attempt until the next one is recorded.
+const OF_AN_ANSWER: [&str; 3] = ["status", "headers", "reason"];
+
 /// The `deliveries` table: partition key `pk` (string), TTL attribute `expires_at`.
 #[derive(Clone, Debug)]
 pub struct DynamoLedger {
@@ -74,25 +77,30 @@ impl DynamoLedger {
         Statement::insert(self.table.name(), fresh(claim, now))
     }
 
-    /// Without a `stored` entry, the usual predecessor is expected without having been read.
+    /// Without a `stored` entry, the usual predecessor is expected without having been read. `folded`: a success that only a batch has, and that
+    /// the entry has from now on.
     fn swap(
         &self,
         claim: &Claim,
         (turn, state): (Turn, State),
         stored: Option<&Entry>,
         in_doubt: bool,
-        folded: Option<(&'static str, AttributeValue)>,
+        folded: Option<&Record>,
         now: Timestamp,
     ) -> Statement {
         let mut sets = claimed(claim, stored, now);
         sets.extend(["not_before", "held_by", "not_sent", "provider_word"].map(|name| (name, or_null(None))));
         if claim.settlement.is_some() {
             // An end without an attempt has no answer, and no reason but its own.
-            let none = ["status", "headers", "reason"].into_iter().filter(|name| !is_set(&sets, name));
+            let none = OF_AN_ANSWER.into_iter().filter(|name| !is_set(&sets, name));
             sets.extend(none.map(|name| (name, or_null(None))).collect::<Vec<_>>());
         }
-        // A success that only a batch had is kept in the history.
-        sets.extend(folded);
+        if let Some(success) = folded {
+            sets.extend(past_attempt(success));
+            if claim.settlement.is_none() {
+                sets.extend(recorded(success).into_iter().filter(|(name, _)| OF_AN_ANSWER.contains(name)));
+            }
+        }
         // A doubt of an earlier lineage does not apply to a replay.
         if in_doubt || turn.lineage < claim.ask.turn.lineage {
             sets.push(("in_doubt", AttributeValue::Bool(in_doubt)));
@@ -152,8 +160,7 @@ impl DynamoLedger {
         Ok(Next::Answer(match judge(&entry, &claim.ask, now) {
             Judgement::Claim { in_doubt } => {
                 let version = (stored.turn, stored.state);
-                let folded = success.as_ref().and_then(past_attempt);
-                let statement = self.swap(claim, version, Some(&stored), in_doubt, folded, now);
+                let statement = self.swap(claim, version, Some(&stored), in_doubt, success.as_ref(), now);
                 return Ok(Next::Try(statement, granted(in_doubt, now)));
             }
             Judgement::Cancelled => {

@@ -102,7 +102,8 @@ impl Harness {
     pub(crate) fn try_poison_within(&self, time: Duration, body: &str) -> Result<(), PortError> {
         let (message_id, sent) = ("poison".to_owned(), self.now());
         let body = Body::new(body.to_owned());
-        let message = QueueMessage { message_id, body, sent, is_reference: false, targets: None };
+        let message =
+            QueueMessage { message_id, body, sent, is_reference: false, targets: None, traceparent: None };
         until_stalled(self.cleanup.clean(&message, sent.plus(time))).expect("nothing kills it")
     }
 
