@@ -67,13 +67,19 @@ impl DynamoDeliveries {
             expired_entry::replace(&self.table, fields(delivery, now), expired)
         };
         let written = self.table.execute(met.len(), &statement, Patience::brief()).await;
-        let answer = |written| match written {
-            Ok(true) => Ok(Inserted::New),
-            // Another request was first, or DynamoDB has deleted it: the caller can repeat this one.
-            Ok(false) => Err(aws_error::of_code("BatchExecuteStatement", "Contention")),
-            Err(error) => Err(error),
-        };
-        written.into_iter().map(answer).collect()
+        let mut answers = Vec::with_capacity(met.len());
+        for ((delivery, _), written) in met.iter().zip(written) {
+            answers.push(match written {
+                Ok(true) => Ok(Inserted::New),
+                // Another request was first, or this one, whose answer was lost; or DynamoDB has deleted it, and the caller can repeat this one.
+                Ok(false) => self.find(&delivery.key).await.and_then(|found| {
+                    let contended = || aws_error::of_code("BatchExecuteStatement", "Contention");
+                    found.map(|record| duplicate(record.entry)).ok_or_else(contended)
+                }),
+                Err(error) => Err(error),
+            });
+        }
+        answers
     }
 }
 

@@ -9,7 +9,8 @@ use crate::table::attributes::{expiry, s};
 use crate::table::{Statement, Table};
 
 /// The attributes that not every entry has, besides those of [`GIVEN`], its history and its place in the index by state.
-const OF_SOME: [&str; 12] = [
+const OF_SOME: [&str; 13] = [
+    "channel",
     "reason",
     "status",
     "not_sent",

@@ -222,7 +222,7 @@ pub struct State {
     pub bodies: BTreeMap<DeadLetterKey, DeadLetterBody>,
     /// The items of those that are longer than one.
     pub body_parts: BTreeMap<DeadLetterKey, BTreeMap<usize, String>>,
-    /// When bodies were written, and when each expired from then on; none: it was deleted. An index shows that later.
+    /// When bodies were written, and when each expires, from then on; none: it was deleted. An index shows that later.
     pub(crate) body_writes: BTreeMap<DeadLetterKey, Vec<(Timestamp, Option<Timestamp>)>>,
     pub described: BTreeMap<DeadLetterKey, Reference>,
     /// What the senders answer, by endpoint, the first first; then [`State::usual_answer`].

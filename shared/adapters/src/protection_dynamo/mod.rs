@@ -65,19 +65,23 @@ on_a_table!(DynamoProtection);
 
 impl DynamoProtection {
     /// Moves an item's expiry, or makes the item. Nothing depends on it: a failure is logged, and the next write of its kind makes up for
-    /// it.
-    async fn keep_until(&self, key: Item, end: Timestamp) {
+    /// it. Answers whether it was written.
+    async fn keep_until(&self, key: Item, end: Timestamp) -> bool {
         let values = [(":expires_at", expiry(end))];
         let update = self.table.update(key, "SET #expires_at = :expires_at", values);
-        if let Err(error) = self.table.send(update).await {
-            telemetry::infrastructure(&error);
+        match self.table.send(update).await {
+            Ok(_) => true,
+            Err(error) => {
+                telemetry::infrastructure(&error);
+                false
+            }
         }
     }
 
-    /// Puts a circuit on the list of those that have a state, for longer than that lasts which is written before it is put there again.
-    async fn list(&self, circuit: &Circuit, now: Timestamp) {
+    /// Puts a circuit on the list of those that have a state, for longer than that lasts which is written before it is put there again. Answers whether it was.
+    async fn list(&self, circuit: &Circuit, now: Timestamp) -> bool {
         let end = now.plus(kept(circuit)).plus(listed_again_after(circuit));
-        self.keep_until(key(LIST, circuit.to_string()), end).await;
+        self.keep_until(key(LIST, circuit.to_string()), end).await
     }
 
     /// Puts a circuit on the list again, once in a while: two writes a day of an origin, however often its state is exchanged.
@@ -85,7 +89,9 @@ impl DynamoProtection {
         if listed_at.is_some_and(|at| now.since(at) < listed_again_after(circuit)) {
             return;
         }
-        self.list(circuit, now).await;
+        if !self.list(circuit, now).await {
+            return;
+        }
         let values = [(":at", ms(now))];
         let noted = self.table.update_if(
             state_key(circuit),
@@ -178,9 +184,7 @@ impl Protection for DynamoProtection {
         now: Timestamp,
     ) -> Result<bool, PortError> {
         let is_first = version == 0;
-        if is_first {
-            self.list(circuit, now).await;
-        }
+        let is_listed = is_first && self.list(circuit, now).await;
         let text = serde_json::to_string(&state).expect("a state has string keys and plain numbers");
         // The SDK makes a call again whose answer is lost, and meets its own write then.
         let own = format!("{:016x}", System.rng().random::<u64>());
@@ -192,13 +196,13 @@ impl Protection for DynamoProtection {
         ];
         let mut expression =
             "SET #version = :next, #state = :state, #expires_at = :expires_at, #own = :own".to_owned();
-        if is_first {
+        if is_listed {
             expression.push_str(", listed_at = :now");
         }
         let update = self.table.update(state_key(circuit), expression, values);
+        let update = if is_listed { update.expression_attribute_values(":now", ms(now)) } else { update };
         let update = update.return_values_on_condition_check_failure(AllOld);
         let update = if is_first {
-            let update = update.expression_attribute_values(":now", ms(now));
             // A version that is no number reads as 0: one written by hand must not stop all exchanges.
             update
                 .condition_expression(

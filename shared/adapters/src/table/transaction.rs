@@ -88,7 +88,8 @@ impl Table {
             match self.write_once(writes).await? {
                 Ended::Done => return Ok(true),
                 Ended::ConditionFailed => {
-                    writes.iter().for_each(|_| self.units.add_refused());
+                    // A write of a transaction costs two units, also where that is cancelled.
+                    (0..writes.len() * 2).for_each(|_| self.units.add_refused());
                     return Ok(false);
                 }
                 Ended::Passing if pauses.pause().await => {}

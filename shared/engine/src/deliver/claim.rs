@@ -70,7 +70,10 @@ impl<P: Ports> Worker<P> {
                     let setback = match end {
                         Some(_) => Setback::Infrastructure,
                         None => {
-                            unanswered.push(record::given_back(&job, &invocation.lease_token, now));
+                            // What was throttled was not written.
+                            if !error.throttled {
+                                unanswered.push(record::given_back(&job, &invocation.lease_token, now));
+                            }
                             gives_back(&job, invocation, now)
                         }
                     };

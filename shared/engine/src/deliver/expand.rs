@@ -101,9 +101,13 @@ impl<P: Ports> Worker<P> {
             let (message, audience, travel) = run.read().ok_or_else(PortError::unreadable_run)?;
             let now = clock.now();
             if message.deadline(Channel::WebPush, travel.first_sent).is_over(now, 0) {
-                // The members behind it have no deliveries, which would show it.
-                let (message, part, recipients) = (&run.message, expansion, at.recipients);
-                telemetry.audience_expired(&AudienceExpired { message, part, recipients });
+                let left =
+                    audiences.members(&key.tenant, &audience.tag, *shard, at.after.as_ref(), 1).await?;
+                if !left.is_empty() {
+                    // They have no deliveries, which would show it.
+                    let (message, part, recipients) = (&run.message, expansion, at.recipients);
+                    telemetry.audience_expired(&AudienceExpired { message, part, recipients });
+                }
                 return Ok(Walk::Over);
             }
             if let Some(until) = at.rests_until.filter(|until| now < *until) {

@@ -86,7 +86,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a claim without an answer is not given back",
         rule: "what was not attempted says so",
         file: "shared/engine/src/deliver/claim.rs",
-        find: "                            unanswered.push(record::given_back(&job, &invocation.lease_token, now));\n                            gives_back(&job, invocation, now)",
+        find: "                            if !error.throttled {\n                                unanswered.push(record::given_back(&job, &invocation.lease_token, now));\n                            }\n                            gives_back(&job, invocation, now)",
         replace: "                            Setback::Infrastructure",
     },
     Mutant {
