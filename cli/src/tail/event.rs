@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     PolicyIgnored,
     /// A stored limit is no rate and not enforced.
     LimitIgnored,
+    /// The TTL of a message to an audience was over before all of a part had it.
+    AudienceExpired,
     /// A tenant is over a quota.
     QuotaExceeded,
     /// A call to AWS failed.
@@ -43,7 +45,7 @@ pub(super) const VERDICT: &str = "verdict";
 pub(super) const TAGS: &str = "tags";
 
 /// All kinds, each with the value of the field `event` and the fields to filter by that it has.
-pub(super) const KINDS: [(Kind, &str, &[&str]); 13] = [
+pub(super) const KINDS: [(Kind, &str, &[&str]); 14] = [
     (Kind::Attempt, "attempt", &[TENANT, ID, VERDICT, TAGS]),
     (Kind::SentByPage, "sent_by_page", &[TENANT, ID, VERDICT, TAGS]),
     (Kind::HeldBack, "held_back", &[TENANT, ID, TAGS]),
@@ -53,6 +55,7 @@ pub(super) const KINDS: [(Kind, &str, &[&str]); 13] = [
     (Kind::Panic, "panic", &[TENANT, ID]),
     (Kind::PolicyIgnored, "policy_ignored", &[TENANT]),
     (Kind::LimitIgnored, "limit_ignored", &[TENANT]),
+    (Kind::AudienceExpired, "audience_expired", &[TENANT, ID]),
     (Kind::QuotaExceeded, "quota_exceeded", &[TENANT]),
     (Kind::Infrastructure, "infrastructure", &[]),
     (Kind::Request, "request", &[TENANT]),

@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(
             all.pattern(),
             "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"held_back\" || $.event = \"breaker\" || $.event = \"dead_letter\" || \
-             $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"quota_exceeded\" || $.event = \"infrastructure\" || $.event = \"successes\") }"
+             $.event = \"quarantined\" || $.event = \"panic\" || $.event = \"policy_ignored\" || $.event = \"limit_ignored\" || $.event = \"audience_expired\" || $.event = \"quota_exceeded\" || $.event = \"infrastructure\" || $.event = \"successes\") }"
         );
         let with = Filter { requests: true, ..Filter::default() };
         assert!(with.pattern().contains("|| $.event = \"request\" ||"));

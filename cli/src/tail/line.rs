@@ -38,6 +38,7 @@ fn tone(kind: Kind) -> Option<Tone> {
         | Kind::HeldBack
         | Kind::Breaker
         | Kind::DeadLetter
+        | Kind::AudienceExpired
         | Kind::QuotaExceeded
         | Kind::Request
         | Kind::Successes => None,
@@ -70,6 +71,12 @@ pub(crate) fn line(event: &Event) -> String {
         }
         Kind::PolicyIgnored => ignored(event, "policy"),
         Kind::LimitIgnored => ignored(event, "limit"),
+        Kind::AudienceExpired => format!(
+            "{:DELIVERY$}  {function}: the TTL ended before all of part {} of its audience were reached: {} were",
+            delivery(event),
+            event.number("part").unwrap_or_default(),
+            event.number("recipients").unwrap_or_default(),
+        ),
         Kind::QuotaExceeded => format!(
             "{}  {function}: over its quota of {}: {} of {}",
             word("tenant"),
@@ -123,7 +130,7 @@ fn held_back(event: &Event) -> String {
     let by = match event.text_of("by").and_then(HeldBy::from_label) {
         Some(HeldBy::Schedule) => "by its deliver_at",
         Some(HeldBy::Hours) => "by its deliver_between",
-        Some(HeldBy::Origin) => "by the open breaker of its origin",
+        Some(HeldBy::Origin) => "in the line of its origin",
         Some(HeldBy::Protection) => "by a breaker, limit, pace or budget of its receiver",
         None => word(event, "by"),
     };
@@ -307,7 +314,7 @@ mod tests {
             ),
             (
                 r#""event":"held_back","tenant":"acme","correlation_id":"d1","channel":"web_push","provider":"fcm","attempt":0,"by":"origin","until":"2026-11-21T10:06:00.250Z","tags":"eu""#.to_owned(),
-                "acme#d1                   web_push/fcm      attempt 0   held back until 2026-11-21T10:06:00.250Z (in 1m) by the open breaker of its origin, tags eu",
+                "acme#d1                   web_push/fcm      attempt 0   held back until 2026-11-21T10:06:00.250Z (in 1m) in the line of its origin, tags eu",
             ),
             (
                 r#""event":"dead_letter","tenant":"acme","correlation_id":"d1","channel":"webhook","reason":"retries_exhausted","status_code":503,"attempts":6,"tags":"eu order""#.to_owned(),
@@ -330,6 +337,10 @@ mod tests {
             (
                 r#""event":"limit_ignored","limit":"an origin's","errors":"expected a number""#.to_owned(),
                 "dispatch: a stored limit is ignored: an origin's: expected a number",
+            ),
+            (
+                r#""event":"audience_expired","correlation_id":"news","tenant":"acme","run":"r1","part":3,"recipients":120"#.to_owned(),
+                "acme#news                 dispatch: the TTL ended before all of part 3 of its audience were reached: 120 were",
             ),
             (
                 r#""event":"quota_exceeded","tenant":"acme","quota":"parked","limit":10,"used":12"#.to_owned(),
