@@ -192,7 +192,7 @@ mod tests {
         );
         let of_id = filter(None, Some("order-17"), &[]).pattern();
         assert!(of_id.starts_with(
-            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"held_back\" || $.event = \"dead_letter\" || $.event = \"panic\") && "
+            "{ ($.event = \"attempt\" || $.event = \"sent_by_page\" || $.event = \"held_back\" || $.event = \"dead_letter\" || $.event = \"panic\" || $.event = \"audience_expired\") && "
         ));
     }
 

@@ -108,7 +108,7 @@ async fn what_waits_in_line_leaves_when_its_breaker_is_closed(it: &Followed, opt
         let shown = it.stack.redial("tail --no-follow --since 1h").stdout;
         let of_these = |line: &&str| ids.iter().any(|id| line.contains(&format!("acme#{id} ")));
         let held = |line: &&str| {
-            line.contains("held back until 20") && line.contains("by the open breaker of its origin")
+            line.contains("held back until 20") && line.contains("in the line of its origin")
         };
         (shown.lines().filter(of_these).filter(held).count() >= MOST).then_some(())
     };
