@@ -107,9 +107,8 @@ async fn what_waits_in_line_leaves_when_its_breaker_is_closed(it: &Followed, opt
     let held_back = async || {
         let shown = it.stack.redial("tail --no-follow --since 1h").stdout;
         let of_these = |line: &&str| ids.iter().any(|id| line.contains(&format!("acme#{id} ")));
-        let held = |line: &&str| {
-            line.contains("held back until 20") && line.contains("in the line of its origin")
-        };
+        let held =
+            |line: &&str| line.contains("held back until 20") && line.contains("in the line of its origin");
         (shown.lines().filter(of_these).filter(held).count() >= MOST).then_some(())
     };
     it.stack.until("tail shows them held back", held_back).await;
