@@ -59,11 +59,11 @@ impl DynamoDeliveries {
     /// Writes these over the expired entries that they met.
     async fn replace(
         &self,
-        met: &[(&NewDelivery, Entry)],
+        met: &[(&NewDelivery, &Entry)],
         now: Timestamp,
     ) -> Vec<Result<Inserted, PortError>> {
         let statement = |at: usize| {
-            let (delivery, expired) = &met[at];
+            let (delivery, expired) = met[at];
             expired_entry::replace(&self.table, fields(delivery, now), expired)
         };
         let written = self.table.execute(met.len(), &statement, Patience::brief()).await;
@@ -96,28 +96,29 @@ impl Deliveries for DynamoDeliveries {
         let mut found = batches_dynamo::resolved(&self.table, known, Patience::brief()).await.into_iter();
         let mut expired = Vec::new();
         let mut answers = Vec::with_capacity(deliveries.len());
-        for (delivery, written) in deliveries.iter().zip(written) {
-            answers.push(match written {
-                Ok(true) => Some(Ok(Inserted::New)),
-                Err(error) => Some(Err(error)),
-                Ok(false) => {
-                    match found.next().expect("every known one is read").map(|it| it.as_ref().and_then(entry))
-                    {
-                        Ok(Some(stored)) if stored.is_forgotten(now) => {
-                            expired.push((delivery, stored));
-                            None
-                        }
-                        Ok(Some(stored)) => Some(Ok(duplicate(stored))),
-                        // It was deleted in between, or another release wrote it.
-                        Ok(None) => Some(Err(aws_error::of_code("BatchGetItem", "Unreadable"))),
-                        Err(error) => Some(Err(error)),
-                    }
+        for (at, written) in written.into_iter().enumerate() {
+            let stored = match written {
+                Ok(true) => Ok(None),
+                Ok(false) => found.next().expect("every known one is read").and_then(|item| {
+                    // It was deleted in between, or another release wrote it.
+                    let unreadable = || aws_error::of_code("BatchGetItem", "Unreadable");
+                    item.as_ref().and_then(entry).map(Some).ok_or_else(unreadable)
+                }),
+                Err(error) => Err(error),
+            };
+            answers.push(stored.map(|stored| match stored {
+                Some(stored) if !stored.is_forgotten(now) => duplicate(stored),
+                stored => {
+                    expired.extend(stored.map(|stored| (at, stored)));
+                    Inserted::New
                 }
-            });
+            }));
         }
-        let mut replaced = self.replace(&expired, now).await.into_iter();
-        let answer = |answer: Option<_>| answer.unwrap_or_else(|| replaced.next().expect("each is answered"));
-        answers.into_iter().map(answer).collect()
+        let met: Vec<_> = expired.iter().map(|(at, stored)| (&deliveries[*at], stored)).collect();
+        for ((at, _), replaced) in expired.iter().zip(self.replace(&met, now).await) {
+            answers[*at] = replaced;
+        }
+        answers
     }
 
     async fn cancel(&self, key: &DeliveryKey, now: Timestamp) -> Result<Cancellation, PortError> {

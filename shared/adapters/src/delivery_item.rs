@@ -147,14 +147,16 @@ pub(crate) fn unclaimed(entry: &Entry, channel: Option<Channel>) -> Fields {
     fields
 }
 
+/// The conditions that an entry is in this turn, in whichever state.
+pub(crate) fn in_turn(key: &DeliveryKey, turn: Turn) -> Fields {
+    vec![("pk", s(key.to_string())), ("lineage", n(turn.lineage.0)), ("attempt", n(turn.attempt.0))]
+}
+
 /// The conditions that an entry is in this turn and state.
 pub(crate) fn as_it_was(key: &DeliveryKey, turn: Turn, state: State) -> Fields {
-    vec![
-        ("pk", s(key.to_string())),
-        ("lineage", n(turn.lineage.0)),
-        ("attempt", n(turn.attempt.0)),
-        ("state", s(state.label())),
-    ]
+    let mut conditions = in_turn(key, turn);
+    conditions.push(("state", s(state.label())));
+    conditions
 }
 
 pub(crate) fn is_set(sets: &Fields, name: &str) -> bool {

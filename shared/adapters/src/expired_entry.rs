@@ -4,7 +4,7 @@ use redial_core::ack::AckEvent;
 use redial_core::ledger::Entry;
 
 use crate::acks_dynamo;
-use crate::delivery_item::{ATTEMPTS, DISPATCHED, FOUND, Fields, GIVEN, as_it_was, is_set};
+use crate::delivery_item::{ATTEMPTS, DISPATCHED, FOUND, Fields, GIVEN, in_turn, is_set};
 use crate::table::attributes::{expiry, s};
 use crate::table::{Statement, Table};
 
@@ -33,9 +33,8 @@ pub(crate) fn replace(table: &Table, fresh: Fields, expired: &Entry) -> Statemen
     let mut removes: Vec<&str> =
         ATTEMPTS.into_iter().chain(acks).chain(OF_SOME).chain(FOUND).chain(GIVEN).collect();
     removes.retain(|name| !is_set(&sets, name));
-    // Without its state, which may be as the batch has it that lists its attempt.
-    let mut conditions = as_it_was(&expired.key, expired.turn, expired.state);
-    conditions.retain(|(name, _)| *name != "state");
+    // Its state may be as the batch has it that lists its attempt, and not the item's own.
+    let mut conditions = in_turn(&expired.key, expired.turn);
     conditions.push(("lease_token", s(&expired.lease_token)));
     conditions.push(("expires_at", expiry(expired.expires_at)));
     Statement::update(table.name(), sets, &removes, conditions)

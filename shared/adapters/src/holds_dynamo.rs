@@ -10,9 +10,9 @@ use redial_core::ledger::{Entry, State};
 use redial_core::time::Timestamp;
 use redial_engine::ports::PortError;
 
-use crate::delivery_item::{Fields, entry, entry_key, found, held, unclaimed};
+use crate::delivery_item::{Fields, entry, entry_key, found, held, in_turn, unclaimed};
 use crate::retries::Patience;
-use crate::table::attributes::{expiry, ms, n, s};
+use crate::table::attributes::{expiry, ms, s};
 use crate::table::{Statement, Table};
 use crate::{batches_dynamo, expired_entry};
 
@@ -42,24 +42,24 @@ pub(crate) async fn note(
         open = left;
     }
     unnoted.append(&mut open);
-    let (mut expired, mut met) = (Vec::new(), Vec::new());
+    let mut expired = Vec::new();
     let keys = unnoted.iter().map(|at| entry_key(&holds[*at].key)).collect();
     let stored = batches_dynamo::resolved(table, keys, Patience::brief()).await;
     for (at, stored) in unnoted.into_iter().zip(stored) {
-        answers[at] = stored.map(|item| item.as_ref().and_then(entry));
-        let expired_one =
-            answers[at].as_mut().ok().and_then(|stored| stored.take_if(|it| it.is_forgotten(now)));
-        if let Some(stored) = expired_one.filter(|_| holds[at].makes_an_entry()) {
-            expired.push(at);
-            met.push(stored);
-        }
+        answers[at] = match stored.map(|item| item.as_ref().and_then(entry)) {
+            Ok(Some(stored)) if stored.is_forgotten(now) => {
+                expired.extend(holds[at].makes_an_entry().then_some((at, stored)));
+                Ok(None)
+            }
+            stored => stored,
+        };
     }
     let replace = |place: usize| {
-        let hold = &holds[expired[place]];
-        expired_entry::replace(table, fields(hold, now), &met[place])
+        let (at, stored) = &expired[place];
+        expired_entry::replace(table, fields(&holds[*at], now), stored)
     };
     let replaced = table.execute(expired.len(), &replace, Patience::brief()).await;
-    for (at, replaced) in expired.iter().zip(replaced) {
+    for ((at, _), replaced) in expired.iter().zip(replaced) {
         // Where it is not as it was read, a copy of the message has gone on with it.
         answers[*at] = replaced.map(|_| None);
     }
@@ -100,8 +100,7 @@ fn update(table: &Table, hold: &Hold, state: State, now: Timestamp) -> Statement
         sets.extend(found(&hold.key, State::Deferred, now).into_iter().flatten());
     }
     let (turn, _) = hold.on();
-    let mut conditions =
-        vec![("pk", s(hold.key.to_string())), ("lineage", n(turn.lineage.0)), ("attempt", n(turn.attempt.0))];
+    let mut conditions = in_turn(&hold.key, turn);
     conditions.extend(hold.content().map(|content| ("fingerprint", s(content.as_str()))));
     conditions.push(("state", s(state.label())));
     Statement::update(table.name(), sets, &[], conditions)

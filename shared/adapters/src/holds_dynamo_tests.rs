@@ -14,7 +14,7 @@ use crate::fixtures::{delivery, given as given_in_a_message};
 use crate::ledger_dynamo::DynamoLedger;
 use crate::ledger_dynamo::tests::{at, fingerprint, stored};
 use crate::stub_dynamo::StubDynamo;
-use crate::table::attributes::Item;
+use crate::table::attributes::{Item, n};
 
 fn hold(attempt: u32) -> Hold {
     Hold {

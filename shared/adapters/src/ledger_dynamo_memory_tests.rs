@@ -13,7 +13,7 @@ use redial_core::verdict::Verdict;
 use redial_engine::ports::{Deliveries, NewDelivery, Settlement};
 use redial_memory::Memory;
 
-use super::tests::{at, fingerprint};
+use super::tests::{self, at, fingerprint};
 use super::*;
 use crate::deliveries_dynamo::DynamoDeliveries;
 use crate::delivery_item::{ATTEMPTS, attribute};
@@ -264,21 +264,12 @@ impl Both {
 
 fn record(claim: &Claim, outcome: Outcome, now: Timestamp) -> Option<Record> {
     let plain = Record {
-        key: claim.ask.key.clone(),
         turn: claim.ask.turn,
         lease_token: claim.ask.lease_token.clone(),
         place: claim.place,
-        state: State::Sent,
-        status: Some(201),
         verdict: Some(Verdict::Sent.label()),
-        reason: None,
-        not_sent: None,
-        provider_word: None,
-        headers: Vec::new(),
-        not_before: None,
-        in_doubt: false,
-        kept_until: None,
         now,
+        ..tests::record(claim.ask.key.id.as_str())
     };
     let failed = Record {
         status: Some(503),

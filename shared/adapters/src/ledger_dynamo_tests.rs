@@ -39,7 +39,7 @@ pub(crate) fn fingerprint(content: &str) -> EndpointHash {
     hash_keys().fingerprint(content.as_bytes())
 }
 
-fn record(id: &str) -> Record {
+pub(crate) fn record(id: &str) -> Record {
     Record {
         key: delivery(id),
         turn: Turn::default(),

@@ -17,9 +17,9 @@ impl WriteUnits {
         self.0.fetch_add(units.round() as u64, Ordering::Relaxed);
     }
 
-    /// A write whose condition did not hold: its error does not say what it cost, which is a unit for each KiB of the item.
-    pub(crate) fn add_refused(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    /// Of writes whose condition did not hold: the error does not say what they cost, which is a unit for each KiB of an item.
+    pub(crate) fn add_refused(&self, units: u64) {
+        self.0.fetch_add(units, Ordering::Relaxed);
     }
 
     pub fn take(&self) -> u64 {

@@ -14,6 +14,7 @@
 //! | [`protection`] | one worker's part in protecting origins |
 //! | [`quota`] | one worker's part in keeping tenants to their quotas |
 //! | `runs` | what opens a message to an audience, for two of the passes |
+//! | `within` | a time limit by the worker's clock |
 //! | [`ports`] | what the passes need: stores, queues, senders, the clock |
 
 pub mod acks;
@@ -27,3 +28,4 @@ pub mod ports;
 pub mod protection;
 pub mod quota;
 mod runs;
+mod within;

@@ -92,16 +92,8 @@ fn what_no_policy_ended_does_not_blame_a_policy() {
 
 /// As the HTTP API inserts it.
 pub(crate) fn accepted() -> Entry {
-    Entry {
-        turn: Turn::default(),
-        lease_token: "unclaimed".to_owned(),
-        lease_until: Timestamp::default(),
-        source_message: String::new(),
-        status: None,
-        reason: None,
-        dispatched_at: None,
-        ..entry(State::Queued)
-    }
+    let Entry { key, state, fingerprint, .. } = entry(State::Queued);
+    Entry::unclaimed(key, state, Turn::default(), fingerprint, now())
 }
 
 #[test]

@@ -78,7 +78,8 @@ impl DynamoProtection {
         }
     }
 
-    /// Puts a circuit on the list of those that have a state, for longer than that lasts which is written before it is put there again. Answers whether it was.
+    /// Puts a circuit on the list of those that have a state, for longer than that lasts which is written before it is put there again.
+    /// Answers whether it is on it.
     async fn list(&self, circuit: &Circuit, now: Timestamp) -> bool {
         let end = now.plus(kept(circuit)).plus(listed_again_after(circuit));
         self.keep_until(key(LIST, circuit.to_string()), end).await
@@ -86,10 +87,8 @@ impl DynamoProtection {
 
     /// Puts a circuit on the list again, once in a while: two writes a day of an origin, however often its state is exchanged.
     async fn list_again(&self, circuit: &Circuit, listed_at: Option<Timestamp>, now: Timestamp) {
-        if listed_at.is_some_and(|at| now.since(at) < listed_again_after(circuit)) {
-            return;
-        }
-        if !self.list(circuit, now).await {
+        let is_recent = listed_at.is_some_and(|at| now.since(at) < listed_again_after(circuit));
+        if is_recent || !self.list(circuit, now).await {
             return;
         }
         let values = [(":at", ms(now))];

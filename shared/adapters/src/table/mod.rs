@@ -104,7 +104,7 @@ impl Table {
             }
             Err(error) => match error.as_service_error() {
                 Some(PutItemError::ConditionalCheckFailedException(_)) => {
-                    self.units.add_refused();
+                    self.units.add_refused(1);
                     Ok(())
                 }
                 Some(_) | None => Err(aws_error::of_call("PutItem", &error)),
@@ -145,7 +145,7 @@ impl Table {
             }
             Err(error) => match error.as_service_error() {
                 Some(DeleteItemError::ConditionalCheckFailedException(_)) => {
-                    self.units.add_refused();
+                    self.units.add_refused(1);
                     Ok(false)
                 }
                 Some(_) | None => Err(aws_error::of_call("DeleteItem", &error)),
@@ -196,7 +196,7 @@ impl Table {
             };
             match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                    self.units.add_refused();
+                    self.units.add_refused(1);
                     return Ok(Update::Refused(refused.item().cloned().unwrap_or_default()));
                 }
                 Some(UpdateItemError::TransactionConflictException(_)) => {

@@ -17,12 +17,11 @@ pub use sweep::{Sweep, Swept};
 pub use worker::{LATE_AFTER, Ports, QueueMessage, Settings, Worker};
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
-use std::time::Duration;
 
 use futures_util::future::FutureExt;
 
 use crate::ports::{Clock, DeadLetterStore, Erasures, PortError, Telemetry};
+use crate::within::within;
 use redial_core::dead_letter::Reference;
 use redial_core::erasure::Subject;
 use redial_core::metric::Metric;
@@ -31,21 +30,13 @@ use redial_core::time::Timestamp;
 impl<P: Ports> Worker<P> {
     /// Deals with one message, at the longest until `deadline`. A panic over it is its own failure, and no other's.
     pub async fn clean(&self, message: &QueueMessage, deadline: Timestamp) -> Result<(), PortError> {
+        let failed = |code: &str| PortError { operation: "cleanup", code: code.to_owned(), throttled: false };
         let left = deadline.since(self.clock.now());
-        let cleaned = if left.is_zero() { None } else { self.clean_within(message, left).await };
-        let timed_out = || PortError { operation: "cleanup", code: "Timeout".to_owned(), throttled: false };
-        cleaned.unwrap_or_else(|| Err(timed_out())).inspect_err(|error| self.failed(error))
-    }
-
-    /// `None` if there is no time to end it.
-    async fn clean_within(&self, message: &QueueMessage, left: Duration) -> Option<Result<(), PortError>> {
-        let panicked = || PortError { operation: "cleanup", code: "Panic".to_owned(), throttled: false };
-        let mut cleaning = pin!(AssertUnwindSafe(self.clean_one(message)).catch_unwind().fuse());
-        let mut too_late = pin!(self.clock.sleep(left).fuse());
-        futures_util::select_biased! {
-            cleaned = cleaning => Some(cleaned.unwrap_or_else(|_panic| Err(panicked()))),
-            () = too_late => None,
-        }
+        let cleaning = AssertUnwindSafe(self.clean_one(message)).catch_unwind();
+        let cleaned = if left.is_zero() { None } else { within(&self.clock, left, cleaning).await };
+        let cleaned = cleaned.ok_or_else(|| failed("Timeout"));
+        let cleaned = cleaned.and_then(|cleaned| cleaned.unwrap_or_else(|_panic| Err(failed("Panic"))));
+        cleaned.inspect_err(|error| self.failed(error))
     }
 
     async fn clean_one(&self, message: &QueueMessage) -> Result<(), PortError> {

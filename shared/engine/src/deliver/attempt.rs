@@ -1,7 +1,6 @@
 //! One attempt: wait out the last fraction of a second, send, sign again after a 401, judge, plan.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
@@ -15,6 +14,7 @@ use crate::ports::{
     AttemptEvent, AttemptSpan, Clock, Keys, Push, PushSender, Randomness, Telemetry, Webhook, WebhookSender,
 };
 use crate::protection::Seen;
+use crate::within::within;
 use redial_core::channel::Channel;
 use redial_core::gate::WAITED_OUT_INSIDE;
 use redial_core::message::Message;
@@ -230,12 +230,8 @@ impl<P: Ports> Worker<P> {
     /// Loads the keys again, for no longer than there is time for a send after it.
     async fn reload_keys(&self, last_start: Timestamp) -> Keys {
         let budget = last_start.since(self.system.now());
-        let mut loaded = pin!(self.push_sender.reload_keys().fuse());
-        let mut too_late = pin!(self.system.sleep(budget).fuse());
-        futures_util::select_biased! {
-            keys = loaded => keys,
-            () = too_late => Keys::Unavailable,
-        }
+        let loaded = within(&self.system, budget, self.push_sender.reload_keys()).await;
+        loaded.unwrap_or(Keys::Unavailable)
     }
 
     async fn push_once(

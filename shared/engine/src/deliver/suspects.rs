@@ -98,10 +98,8 @@ impl<P: Ports> Worker<P> {
     /// Lets others be the probes of suspect subscriptions in the place of these, which this pass let through and will not send: they are over
     /// already. Otherwise all others would be held until the next probe is due, and nothing would have been found out.
     pub(super) async fn forget_probes(&self, over: Vec<(SubscriptionUpdate, Probe)>) {
-        for forgotten in self.subscriptions.forget_probes(over).await {
-            if let Err(error) = forgotten {
-                self.telemetry.infrastructure(&error);
-            }
+        for error in self.subscriptions.forget_probes(over).await.into_iter().filter_map(Result::err) {
+            self.telemetry.infrastructure(&error);
         }
     }
 
