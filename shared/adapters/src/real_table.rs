@@ -17,8 +17,10 @@ use serde_json::{Value, json};
 use crate::stub_dynamo::Answer;
 use crate::system::System;
 
-/// The table of deliveries has a partition key alone.
-const WITHOUT_SORT_KEY: &str = "deliveries";
+/// The tables that have a partition key alone.
+const WITHOUT_SORT_KEY: [&str; 2] = ["deliveries", "subscriptions"];
+/// The table of tests that are about no table of Redial's: it has the keys that its first call seems to have.
+const ANY_TABLE: &str = "table";
 
 /// What a table holds, by partition and sort key.
 pub(crate) type Items = BTreeMap<(String, String), serde_json::Map<String, Value>>;
@@ -86,8 +88,8 @@ impl RealTables {
         after: &Items,
         expected: &Answer,
     ) {
-        let table = table_of(request);
-        self.make(&table, table != WITHOUT_SORT_KEY);
+        self.make_for(request);
+        let table = tables_of(request).swap_remove(0);
         self.bring_to(&table, before);
         let answer = self.call(operation, request);
         let shortened = |text: String| text.chars().take(2_000).collect::<String>();
@@ -110,10 +112,14 @@ impl RealTables {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the table, with the keys that this call seems to have.
+    /// Makes the tables that the call names.
     fn make_for(&self, request: &Value) {
         let text = request.to_string();
-        self.make(&table_of(request), text.contains("\"sk\"") || text.contains(r#"\"sk\""#));
+        let seems_to = text.contains("\"sk\"") || text.contains(r#"\"sk\""#);
+        for table in tables_of(request) {
+            let is_sorted = !WITHOUT_SORT_KEY.contains(&&*table);
+            self.make(&table, if table == ANY_TABLE { seems_to } else { is_sorted });
+        }
     }
 
     fn make(&self, table: &str, has_sort_key: bool) {
@@ -136,7 +142,7 @@ impl RealTables {
                 "KeySchema": [key("failing_tenant", "HASH"), key("failing_since", "RANGE")],
             }]);
         }
-        if table == WITHOUT_SORT_KEY {
+        if table == "deliveries" {
             attributes.extend([attribute("found_by", "S"), attribute("found_at", "S")]);
             request["GlobalSecondaryIndexes"] = json!([{
                 "IndexName": "by_state", "Projection": {"ProjectionType": "KEYS_ONLY"},
@@ -183,18 +189,19 @@ impl RealTables {
     }
 }
 
-/// The one table that a request names.
-fn table_of(request: &Value) -> String {
-    let of_batch = || request["RequestItems"].as_object()?.keys().next().cloned();
+/// The tables that a request names: one, or in a transaction some.
+fn tables_of(request: &Value) -> Vec<String> {
+    let of_batch = || Some(vec![request["RequestItems"].as_object()?.keys().next()?.clone()]);
     let of_statement = || {
         let statement = request["Statements"][0]["Statement"].as_str().or(request["Statement"].as_str())?;
-        Some(statement.split('"').nth(1)?.to_owned())
+        Some(vec![statement.split('"').nth(1)?.to_owned()])
     };
     let of_transaction = || {
-        let write = request["TransactItems"][0].as_object()?.values().next()?;
-        Some(write["TableName"].as_str()?.to_owned())
+        let writes = request["TransactItems"].as_array()?.iter().filter_map(Value::as_object);
+        let named = |write: &Value| Some(write["TableName"].as_str()?.to_owned());
+        Some(writes.flat_map(|write| write.values()).filter_map(named).collect())
     };
-    let named = request["TableName"].as_str().map(str::to_owned);
+    let named = request["TableName"].as_str().map(|table| vec![table.to_owned()]);
     named.or_else(of_batch).or_else(of_statement).or_else(of_transaction).expect("a table")
 }
 
