@@ -6,7 +6,7 @@
 //! | `lines` | `<lane>#<origin>` | the line of an origin: its number of shards, of messages ever put in it, and when it was registered last |
 //! | `prune-windows` | number of a window | a window with endpoints that became gone |
 //! | `prune#<window>` | `tenant#subscription` | such an endpoint |
-//! | `replaced` | subscription and time | one that another replaced and that is not announced: see [`crate::subscriptions_dynamo`] |
+//! | `removed` | subscription and time | one that was removed, until that is announced: see [`crate::subscriptions_dynamo`] |
 //! | `tenant#<tenant>` | `suspects#<number of a day>` | how many of its subscriptions became suspect on it; for a week |
 //! | `tenant#<tenant>` | `subscriptions#<shard>` | a part of how many subscriptions the tenant has |
 //! | `tenant#<tenant>` | `subscriptions` | the part that earlier releases have counted |

@@ -2,13 +2,14 @@
 
 use redial_core::endpoint::{Endpoint, HashKeys};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::same_endpoint::{FORMER_KEPT, keeps_it};
 use redial_core::subscription::{self, Decision, Permit, Renewal, Rival, SameEndpoint, Subscription};
 use redial_core::time::Timestamp;
 use redial_engine::ports::{
-    Endowed, Erased, Found, Kept, PortError, Renewed, Replaced, Replacements, SubscriptionBook,
-    SubscriptionWalk, WalkProgress, Walked, WalkedPage,
+    Endowed, Erased, Found, Kept, PortError, Removals, Removed, Renewed, SubscriptionBook, SubscriptionWalk,
+    WalkProgress, Walked, WalkedPage,
 };
 
 use super::{Memory, State};
@@ -104,14 +105,14 @@ impl SubscriptionWalk for Memory {
     }
 }
 
-impl Replacements for Memory {
-    async fn replaced(&self) -> Result<Vec<Replaced>, PortError> {
-        self.effect("replaced", |state| state.replaced.iter().take(WALKED_AT_A_TIME).cloned().collect()).await
+impl Removals for Memory {
+    async fn removed(&self) -> Result<Vec<Removed>, PortError> {
+        self.effect("removed", |state| state.removed.iter().take(WALKED_AT_A_TIME).cloned().collect()).await
     }
 
-    async fn announced(&self, replaced: &Replaced) -> Result<(), PortError> {
+    async fn announced(&self, removed: &Removed) -> Result<(), PortError> {
         self.effect("announced", |state| {
-            state.replaced.remove(replaced);
+            state.removed.remove(removed);
         })
         .await
     }
@@ -143,7 +144,8 @@ impl SubscriptionBook for Memory {
                 state.subscriptions.remove(&rival.key);
                 state.unclaimed.remove(&rival.key);
                 state.tombstones.insert(rival.key.clone(), (None, now));
-                state.replaced.insert(Replaced { key: rival.key, at: now });
+                let reason = Reason::EndpointReplaced;
+                state.removed.insert(Removed { key: rival.key, at: now, reason });
             }
             // Where it led before, if that was elsewhere, is remembered.
             leaves(state, &renewal.key, now);

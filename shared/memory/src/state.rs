@@ -32,7 +32,7 @@ use redial_core::traceparent::{SpanId, Traceparent};
 use redial_core::wait::WaitBucket;
 use redial_engine::ports::{
     Added, Limited, ParkedItem, ParkedKey, Partition, PortError, PruneCandidate, PublicKey, Receipt,
-    RegisteredBucket, RegisteredLine, Replaced, StoredOrigin, WalkProgress,
+    RegisteredBucket, RegisteredLine, Removed, StoredOrigin, WalkProgress,
 };
 
 use super::by_state::ByState;
@@ -179,8 +179,8 @@ pub struct State {
     pub erasures_done: BTreeMap<(Tenant, ErasureId), Erasure>,
     /// What is left of erased and of replaced ones: the hash of the endpoint, and when.
     pub tombstones: BTreeMap<SubscriptionKey, (Option<EndpointHash>, Timestamp)>,
-    /// Replaced ones that are not announced yet.
-    pub replaced: BTreeSet<Replaced>,
+    /// Removals that are not announced yet.
+    pub removed: BTreeSet<Removed>,
     /// Who had an endpoint that no subscription has now, and when that is forgotten.
     pub former_holders: BTreeMap<(Tenant, String), (SubscriptionId, Timestamp)>,
     /// Subscriptions that a release stored which did not record whose their endpoints are.

@@ -1,12 +1,13 @@
 //! Stored subscriptions in memory.
 
 use redial_core::identity::{SubscriptionKey, Tenant};
+use redial_core::reason::Reason;
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{self, Doubts, Subscription};
 use redial_core::time::Timestamp;
 use redial_core::webhook::Health;
 use redial_engine::ports::{
-    OpenWindow, PortError, PruneCandidate, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
+    OpenWindow, PortError, PruneCandidate, Removed, SubscriptionHealth, SubscriptionUpdate, Subscriptions,
 };
 
 use super::book::leaves;
@@ -195,7 +196,7 @@ impl SubscriptionHealth for Memory {
         .await
     }
 
-    async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
+    async fn remove(&self, update: SubscriptionUpdate, reason: Reason) -> Result<bool, PortError> {
         self.effect("remove", |state| {
             let is_over = |it: &mut Subscription| {
                 matches!(
@@ -204,8 +205,10 @@ impl SubscriptionHealth for Memory {
                 )
             };
             let is_over = meant(state, &update).is_some_and(is_over);
-            let removed = is_over.then(|| leaves(state, &update.key, update.at)).flatten();
-            removed.is_some()
+            if !is_over || leaves(state, &update.key, update.at).is_none() {
+                return false;
+            }
+            state.removed.insert(Removed { key: update.key.clone(), at: update.at, reason })
         })
         .await
     }

@@ -85,11 +85,11 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
         (
             "CleanupRole",
             &[
-                "BatchGetItem Query: waits lines prune-windows replaced walk callbacks erasures prune#* tenant#* erased#*",
-                "PutItem DeleteItem: waits lines prune-windows replaced walk erasures prune#*",
-                "UpdateItem: erasures tenant#* erased#* erasures#*",
+                "BatchGetItem Query: waits lines prune-windows removed walk callbacks erasures prune#* tenant#* erased#*",
+                "PutItem DeleteItem: waits lines prune-windows removed walk erasures prune#*",
+                "UpdateItem: erasures removed tenant#* erased#* erasures#*",
                 "Scan: *",
-                "BatchWriteItem: origins replaced origin#* bucket#* prune#*",
+                "BatchWriteItem: origins removed origin#* bucket#* prune#*",
             ],
         ),
         (
@@ -97,7 +97,7 @@ fn each_function_reads_and_writes_its_own_kinds_of_keys_in_control() {
             &[
                 "GetItem: vapid quotas erasures access#* bucket#api-key#* erasures#*",
                 "Query: erasures tenant#* usage#*",
-                "UpdateItem: erasures replaced tenant#* bucket#api-key#* erased#*",
+                "UpdateItem: erasures removed tenant#* bucket#api-key#* erased#*",
             ],
         ),
     ] {

@@ -1,10 +1,11 @@
 //! One endpoint, one subscription of a tenant: replaced, refused, in any interleaving, and after a release that did not know it.
 
 use futures_util::future::join_all;
+use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{Renewal, SameEndpoint, State, Subscription};
 use redial_engine::ports::{
-    Endowed, Found, Renewed, Replaced, Replacements as _, SubscriptionBook as _, SubscriptionHealth as _,
+    Endowed, Found, Removals as _, Removed, Renewed, SubscriptionBook as _, SubscriptionHealth as _,
     SubscriptionUpdate, SubscriptionWalk as _, Walked,
 };
 
@@ -62,12 +63,15 @@ pub(super) async fn an_endpoint_goes_to_the_id_that_submits_it_last(harness: &Ha
     harness.store.put(&Subscription::new(key("e4"), recipient), later()).await.expect("it is stored");
     assert_eq!(harness.stored("e4").await.took_over_at, Some(later()));
     // Each that was replaced is noted until it is announced.
-    let mut noted = harness.store.replaced().await.expect("it is answered");
+    let mut noted = harness.store.removed().await.expect("it is answered");
     noted.retain(|it| ["e1", "e2", "e3"].contains(&it.key.id.as_str()));
-    assert_eq!(noted, ["e1", "e2"].map(|id| Replaced { key: key(id), at: later() }));
+    assert_eq!(
+        noted,
+        ["e1", "e2"].map(|id| Removed { key: key(id), at: later(), reason: Reason::EndpointReplaced })
+    );
     for replaced in &noted {
         harness.store.announced(replaced).await.expect("it is answered");
-        assert!(!harness.store.replaced().await.expect("it is answered").contains(replaced));
+        assert!(!harness.store.removed().await.expect("it is answered").contains(replaced));
     }
     // What e3 had before is free.
     let Renewed::New(free) = ask(harness, renewal("e5", "other", true, None), SameEndpoint::Refuse).await
@@ -150,7 +154,7 @@ pub(super) async fn a_walk_decides_on_what_an_earlier_release_stored_twice(harne
     assert_eq!((&lost.key, lost.state), (&key("w1"), State::Stale));
     assert_eq!(harness.stored("w1").await.state, State::Stale, "nothing is sent to it from here on");
     let update = SubscriptionUpdate { key: key("w1"), endpoint: endpoint("twice"), at: later() };
-    assert!(harness.store.remove(update).await.expect("it is answered"));
+    assert!(harness.store.remove(update, Reason::Gone).await.expect("it is answered"));
     assert_eq!(holders(harness, &ids, "twice").await, ["w2"]);
     let Renewed::Renewed(same) = harness.renew(renewal("w2", "twice", false, None)).await else {
         panic!("it is renewed")

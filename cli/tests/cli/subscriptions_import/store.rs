@@ -5,6 +5,7 @@ use redial_core::{
     endpoint::{Endpoint, HashKeys, Origin},
     identity::SubscriptionKey,
     push_target::{PushKeys, PushTarget},
+    reason::Reason,
     recipient::Recipient,
     subscription::{Consent, Document, Permit, Renewal, SameEndpoint, State, Subscription},
     tag::{Tag, Tags},
@@ -157,7 +158,10 @@ pub(super) async fn an_erased_subscription_leaves_a_tombstone(harness: &Harness)
     assert!(!harness.store.enable(&key("a"), now()).await.expect("it is answered"));
     let update = SubscriptionUpdate { key: key("a"), endpoint: endpoint("2"), at: now() };
     harness.store.mark_gone(update.clone()).await.expect("it is answered");
-    assert!(!harness.store.remove(update).await.expect("it is answered"), "there is nothing to prune");
+    assert!(
+        !harness.store.remove(update, Reason::Gone).await.expect("it is answered"),
+        "there is nothing to prune"
+    );
     assert!(matches!(harness.find("a").await, Found::Deleted { .. }));
     let failing = harness.store.failing(&key("a").tenant).await.expect("it is answered");
     assert_eq!(failing, []);
@@ -200,11 +204,14 @@ pub(super) async fn a_token_holds_for_the_subscription_that_it_was_made_for(harn
 pub(super) async fn a_gone_subscription_is_pruned(harness: &Harness) {
     harness.renew(renewal("b", "1", true, Some(&["news"]))).await;
     let update = SubscriptionUpdate { key: key("b"), endpoint: endpoint("1"), at: now() };
-    assert!(!harness.store.remove(update.clone()).await.expect("it is answered"), "it is not off");
+    assert!(
+        !harness.store.remove(update.clone(), Reason::Gone).await.expect("it is answered"),
+        "it is not off"
+    );
     harness.store.mark_gone(update.clone()).await.expect("it is answered");
     let same = harness.renewed(renewal("b", "1", false, None)).await;
     assert_eq!(same.state, State::Gone, "the same endpoint does not come back");
-    assert!(harness.store.remove(update).await.expect("it is answered"));
+    assert!(harness.store.remove(update, Reason::Gone).await.expect("it is answered"));
     assert_eq!((harness.find("b").await, harness.counted("b").await), (Found::Unknown, (0, vec![])));
 }
 

@@ -13,7 +13,7 @@ use super::items::to_json;
 use super::{Change, DynamoPersons, Found};
 use crate::acks_dynamo;
 use crate::retries::Patience;
-use crate::subscriptions_dynamo::{HOLDER, REPLACED};
+use crate::subscriptions_dynamo::{HOLDER, REMOVED};
 use crate::table::all;
 use crate::table::attributes::{Item, Read as _, item, key, s};
 
@@ -249,15 +249,15 @@ fn delivery(person: &Person, found: &Item) -> Option<Found> {
 fn control(person: &Person, found: &Item) -> Option<Found> {
     let (pk, sk) = (found.text("pk")?, found.text("sk")?);
     let is_candidate = pk.starts_with("prune#") && person.key().is_some_and(|key| sk == key.to_string());
-    let is_replaced = pk == REPLACED && person.key().is_some_and(|key| sk.starts_with(&format!("{key}#")));
-    let kind = if is_candidate || is_replaced { Kind::Pruning } else { Kind::Protection };
+    let is_removed = pk == REMOVED && person.key().is_some_and(|key| sk.starts_with(&format!("{key}#")));
+    let kind = if is_candidate || is_removed { Kind::Pruning } else { Kind::Protection };
     // Of its own limit, and of the turns of those that found it empty: parts of it follow.
     let is_bucket = person.key().is_some_and(|key| {
         pk.starts_with("bucket#")
             && (pk.contains(&format!("#endpoint#{key}#")) || pk.ends_with(&format!("#endpoint#{key}")))
     });
     let is_about =
-        is_candidate || is_replaced || is_bucket || person.is_in_key(Some(pk)) || person.is_in_key(Some(sk));
+        is_candidate || is_removed || is_bucket || person.is_in_key(Some(pk)) || person.is_in_key(Some(sk));
     is_about.then(|| Found {
         place: Place::Control,
         kind,

@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use redial_core::endpoint::EndpointHash;
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::reason::Reason;
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{Doubts, State, Subscription};
 use redial_core::time::Timestamp;
@@ -306,7 +307,7 @@ impl SubscriptionHealth for DynamoSubscriptions {
         Ok(self.table.send(update).await?.is_done())
     }
 
-    async fn remove(&self, update: SubscriptionUpdate) -> Result<bool, PortError> {
+    async fn remove(&self, update: SubscriptionUpdate, reason: Reason) -> Result<bool, PortError> {
         let SubscriptionUpdate { key, endpoint, at } = &update;
         self.change(key, None, *at, |Met { before, .. }| {
             let over = [State::Gone, State::Expired, State::Stale].map(State::label);
@@ -314,7 +315,7 @@ impl SubscriptionHealth for DynamoSubscriptions {
                 item.text("endpoint") == Some(endpoint.expose().as_str())
                     && item.text("state").is_some_and(|state| over.contains(&state))
             };
-            let removed = before.filter(is_same).map(|_| After::Nothing);
+            let removed = before.filter(is_same).map(|_| After::Nothing(reason));
             let is_removed = removed.is_some();
             Ok((removed, is_removed))
         })

@@ -23,13 +23,13 @@ mod health;
 mod holder;
 mod item;
 mod listing;
-mod replaced;
+mod removed;
 mod replica;
 mod transaction;
 mod walk;
 
 pub(crate) use self::holder::HOLDER;
-pub(crate) use self::replaced::REPLACED;
+pub(crate) use self::removed::REMOVED;
 
 pub use self::book::{Deleted, Stored};
 pub use self::listing::{Page, Scope};

@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use redial_core::audience::shard_of;
 use redial_core::endpoint::Endpoint;
 use redial_core::identity::SubscriptionKey;
+use redial_core::reason::Reason;
 use redial_core::subscription::State;
 use redial_core::tag::Tags;
 use redial_core::time::Timestamp;
@@ -47,8 +48,8 @@ pub(super) enum After {
     Part { sets: Vec<(&'static str, AttributeValue)>, removes: Vec<&'static str> },
     /// This item of another stack, as it is: whether it has its endpoint included.
     Copy(Item),
-    /// It is removed.
-    Nothing,
+    /// It is removed, and that is noted.
+    Nothing(Reason),
 }
 
 /// What a change is decided on.
@@ -142,7 +143,7 @@ impl DynamoSubscriptions {
                 writes.extend(self.ends(item, &other.key, ends, now));
                 // A copy follows from what the other stack has announced.
                 if *ends == Ends::Replaced && !is_copy {
-                    writes.push(self.notes_replaced(&other.key, now));
+                    writes.push(self.notes_removed(&other.key, Reason::EndpointReplaced, now));
                 }
                 steps.push((&other.key, if *ends == Ends::Replaced { -1 } else { 0 }));
             }
@@ -158,7 +159,10 @@ impl DynamoSubscriptions {
         let (condition, mut values) = if is_copy { exactly_as_read(before) } else { as_read(before) };
         let change = match after {
             After::Whole(item) | After::Copy(item) => Change::Put(item),
-            After::Nothing => Change::Delete(item_key(key)),
+            After::Nothing(reason) => {
+                writes.push(self.notes_removed(key, reason, now));
+                Change::Delete(item_key(key))
+            }
             After::Part { sets, removes } => {
                 let expression = updating(&sets, &removes);
                 values.extend(sets.into_iter().map(|(name, value)| (format!(":{name}"), value)));
@@ -211,7 +215,7 @@ impl After {
                 item.insert(HOLDS.to_owned(), yes);
             }
             Self::Part { sets, .. } => sets.push((HOLDS, yes)),
-            Self::Copy(_) | Self::Nothing => {}
+            Self::Copy(_) | Self::Nothing(_) => {}
         }
     }
 }
@@ -226,7 +230,7 @@ fn end(before: Option<&Item>, after: &After) -> Item {
             item.retain(|name, _| !removes.contains(&name.as_str()));
             item
         }
-        After::Nothing => Item::new(),
+        After::Nothing(_) => Item::new(),
     }
 }
 
@@ -300,7 +304,7 @@ mod tests {
         let before = item([("endpoint", s("https://a")), ("tags", tagged(&["a", "b"]))]);
         let part = |sets: Vec<(&'static str, AttributeValue)>, removes| After::Part { sets, removes };
         for (after, counts, tags) in [
-            (After::Nothing, false, &[][..]),
+            (After::Nothing(Reason::Gone), false, &[][..]),
             (After::Whole(item([("state", s("deleted"))])), false, &[]),
             (part(vec![], vec!["auth"]), true, &["a", "b"]),
             (part(vec![("tags", tagged(&["c"]))], vec![]), true, &["c"]),

@@ -8,7 +8,7 @@ mod quarantine;
 mod recorded;
 mod references;
 mod relay;
-mod replaced;
+mod removed;
 mod sweep;
 mod walk;
 mod worker;
@@ -76,9 +76,9 @@ impl<P: Ports> Worker<P> {
             Sweep::Prune => {
                 let now = self.clock.now();
                 let part = |of_four| now.plus(deadline.since(now) * of_four / 4);
-                let announced = self.announce_replaced(part(1), &mut swept).await;
-                let walked = self.walk(part(2), &mut swept).await;
-                announced.and(walked).and(self.prune(deadline, &mut swept).await)
+                let walked = self.walk(part(1), &mut swept).await;
+                let pruned = self.prune(part(3), &mut swept).await;
+                walked.and(pruned).and(self.announce_removed(deadline, &mut swept).await)
             }
             Sweep::Bodies => self.sweep_bodies(deadline, &mut swept).await,
             Sweep::Erasures => self.sweep_erasures(deadline, &mut swept).await,

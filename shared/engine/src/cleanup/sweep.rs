@@ -29,7 +29,7 @@ const A_STRIDE: usize = 500;
 pub enum Sweep {
     /// Releases buckets of waits that are late and hold messages, looks after the lines of origins, and forgets empty ones.
     Waits,
-    /// Removes endpoints that are gone, or puts them in quarantine where they are unusually many; announces what was replaced.
+    /// Removes endpoints that are gone, or puts them in quarantine where they are unusually many; announces what was removed.
     Prune,
     /// Deletes dead letters' bodies whose time is over.
     Bodies,
@@ -47,7 +47,7 @@ pub struct Swept {
     pub expired: u32,
     pub stale: u32,
     pub replaced: u32,
-    /// Subscriptions that others have replaced before, and that were announced now.
+    /// Removed subscriptions that were announced.
     pub announced: u32,
     pub bodies: u32,
     /// Erasures that are done.
@@ -76,28 +76,8 @@ enum Decided {
     Quarantined,
     /// It is in quarantine already: a sweep that died may have put it there without announcing it.
     QuarantinedBefore,
-    /// It is not there: a sweep that died may have removed it without announcing it.
-    RemovedBefore,
-    /// It leads elsewhere by now.
-    SubscribedAgain,
-}
-
-impl Decided {
-    const fn announced(self) -> Option<Announced> {
-        match self {
-            Self::Removed | Self::RemovedBefore => Some(Announced::Pruned),
-            Self::Quarantined | Self::QuarantinedBefore => Some(Announced::Quarantined),
-            Self::SubscribedAgain => None,
-        }
-    }
-
-    /// Whether it is logged for operators.
-    const fn is_in_quarantine(self) -> bool {
-        match self {
-            Self::Quarantined | Self::QuarantinedBefore => true,
-            Self::Removed | Self::RemovedBefore | Self::SubscribedAgain => false,
-        }
-    }
+    /// It was removed before, or leads elsewhere by now.
+    Changed,
 }
 
 /// What lies where messages wait.
@@ -236,9 +216,9 @@ impl<P: Ports> Worker<P> {
         match decided {
             Decided::Removed => swept.pruned += 1,
             Decided::Quarantined => swept.quarantined += 1,
-            Decided::QuarantinedBefore | Decided::RemovedBefore | Decided::SubscribedAgain => {}
+            Decided::QuarantinedBefore | Decided::Changed => {}
         }
-        if decided.is_in_quarantine() {
+        if matches!(decided, Decided::Quarantined | Decided::QuarantinedBefore) {
             self.telemetry.quarantined(&QuarantineEvent {
                 subscription: &candidate.key,
                 endpoint_hash: candidate.endpoint_hash.as_str(),
@@ -246,10 +226,9 @@ impl<P: Ports> Worker<P> {
                 together: gone,
                 of: all,
             });
-        }
-        if let Some(state) = decided.announced() {
-            let now = self.clock.now();
-            self.announce(Event::of_subscription(&candidate.key, state, Some(Reason::Gone), now)).await?;
+            let (reason, now) = (Some(Reason::Gone), self.clock.now());
+            self.announce(Event::of_subscription(&candidate.key, Announced::Quarantined, reason, now))
+                .await?;
         }
         self.subscriptions.decide_candidate(window, candidate).await
     }
@@ -302,13 +281,13 @@ impl<P: Ports> Worker<P> {
         let (done, decided) = if unusual {
             (self.subscriptions.quarantine(update).await?, Decided::Quarantined)
         } else {
-            (self.subscriptions.remove(update).await?, Decided::Removed)
+            (self.subscriptions.remove(update, Reason::Gone).await?, Decided::Removed)
         };
         if done {
             return Ok(decided);
         }
         // It changed meanwhile; or a first try was carried out and not answered.
-        Ok(self.decided_before(candidate).await?.unwrap_or(Decided::SubscribedAgain))
+        Ok(self.decided_before(candidate).await?.unwrap_or(Decided::Changed))
     }
 
     /// What was decided of it already, or else its subscription.
@@ -317,11 +296,11 @@ impl<P: Ports> Worker<P> {
         candidate: &PruneCandidate,
     ) -> Result<Result<Decided, Box<Subscription>>, PortError> {
         let Some(subscription) = self.subscriptions.get(&candidate.key).await? else {
-            return Ok(Ok(Decided::RemovedBefore));
+            return Ok(Ok(Decided::Changed));
         };
         let endpoint = subscription.recipient.endpoint();
         if self.settings.hash_keys.is_of(&candidate.endpoint_hash, endpoint) != Some(true) {
-            return Ok(Ok(Decided::SubscribedAgain));
+            return Ok(Ok(Decided::Changed));
         }
         if subscription.state == State::Quarantined {
             return Ok(Ok(Decided::QuarantinedBefore));

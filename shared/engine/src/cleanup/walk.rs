@@ -2,7 +2,8 @@
 //! quarantine of which an operator said that they are gone, and records whose the endpoints are that an earlier release
 //! stored.
 //!
-//! A subscription is first switched off, then announced, then removed: what dies in between is found again by the next walk, in its state.
+//! A subscription is first switched off, then removed and noted for its announcement: what dies in between is found again by the next walk, in
+//! its state.
 //! Nothing marks what is due, so no renewal has to write a second item; a walk of a million subscriptions reads about 600 MB.
 
 use std::time::Duration;
@@ -12,7 +13,6 @@ use super::worker::{Ports, Worker};
 use crate::ports::{
     Clock, Endowed, PortError, SubscriptionHealth, SubscriptionUpdate, SubscriptionWalk, WalkProgress, Walked,
 };
-use redial_core::event::{Event, State as Announced};
 use redial_core::reason::Reason;
 use redial_core::recipient::Recipient;
 use redial_core::subscription::{State, Subscription};
@@ -84,23 +84,16 @@ impl<P: Ports> Worker<P> {
         }
     }
 
-    /// Announces that it is removed, and removes it. It is off by now, so that nothing is sent to what was announced; its browser may have
-    /// submitted it again since the walk found it.
+    /// Removes it. Its browser may have submitted it again since the walk found it.
     async fn remove_ended(
         &self,
         ended: &Subscription,
         reason: Reason,
         count: &mut u32,
     ) -> Result<(), PortError> {
-        let endpoint = ended.recipient.endpoint();
-        let is_still = |it: Subscription| it.state != State::Active && it.recipient.endpoint() == endpoint;
-        if !self.subscriptions.get(&ended.key).await?.is_some_and(is_still) {
-            return Ok(());
-        }
-        let now = self.clock.now();
-        self.announce(Event::of_subscription(&ended.key, Announced::Pruned, Some(reason), now)).await?;
-        let update = SubscriptionUpdate { key: ended.key.clone(), endpoint: endpoint.clone(), at: now };
-        *count += u32::from(self.subscriptions.remove(update).await?);
+        let endpoint = ended.recipient.endpoint().clone();
+        let update = SubscriptionUpdate { key: ended.key.clone(), endpoint, at: self.clock.now() };
+        *count += u32::from(self.subscriptions.remove(update, reason).await?);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ports::{
     Audiences, Callbacks, Clock, DeadLetterBodies, DeadLetterStore, ErasureMarks, ErasureRequests, Erasures,
     EventBus, Ledger, LedgerReader, LineRegistry, Outbox, Parking, PersonSearch, Policies, PortError,
-    Replacements, SubscriptionHealth, SubscriptionWalk, Telemetry, WaitRegistry,
+    Removals, SubscriptionHealth, SubscriptionWalk, Telemetry, WaitRegistry,
 };
 use redial_core::body::Body;
 use redial_core::endpoint::HashKeys;
@@ -62,7 +62,7 @@ pub trait Ports {
     type Callbacks: Callbacks;
     type Ledger: Ledger + LedgerReader;
     type Policies: Policies;
-    type Subscriptions: SubscriptionHealth + SubscriptionWalk + Replacements + Erasures + ErasureMarks;
+    type Subscriptions: SubscriptionHealth + SubscriptionWalk + Removals + Erasures + ErasureMarks;
     type Audiences: Audiences;
     type Parking: Parking;
     type WaitRegistry: WaitRegistry + LineRegistry;

@@ -35,9 +35,9 @@ pub use protection::{Allowed, Limited, Protection, StoredOrigin};
 pub use quotas::{Added, Quotas, Usage};
 pub use senders::{Keys, Push, PushSender, Webhook, WebhookSender};
 pub use subscriptions::{
-    Endowed, Erased, Found, Kept, OpenWindow, PruneCandidate, Renewed, Replaced, Replacements,
-    SubscriptionBook, SubscriptionHealth, SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress,
-    Walked, WalkedPage,
+    Endowed, Erased, Found, Kept, OpenWindow, PruneCandidate, Removals, Removed, Renewed, SubscriptionBook,
+    SubscriptionHealth, SubscriptionUpdate, SubscriptionWalk, Subscriptions, WalkProgress, Walked,
+    WalkedPage,
 };
 pub use telemetry::{
     AttemptEvent, AttemptSpan, AudienceExpired, BreakerEvent, HeldEvent, HoldsBack, PageEvent,

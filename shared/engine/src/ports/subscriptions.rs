@@ -3,6 +3,7 @@
 use super::{Answer, Answers};
 use redial_core::endpoint::{Endpoint, EndpointHash, HashKeys};
 use redial_core::identity::{SubscriptionId, SubscriptionKey, Tenant};
+use redial_core::reason::Reason;
 use redial_core::subscription::suspicion::Probe;
 use redial_core::subscription::{Doubts, Permit, Renewal, SameEndpoint, State, Subscription};
 use redial_core::time::Timestamp;
@@ -88,8 +89,9 @@ pub trait SubscriptionHealth: Send + Sync {
     /// like this is another, because its browser may have submitted it since.
     fn end(&self, found: &Subscription, to: State, at: Timestamp) -> impl Answer<bool>;
 
-    /// Removes it, if it is gone or ended by time, and still leads to that endpoint. Answers whether it was removed.
-    fn remove(&self, update: SubscriptionUpdate) -> impl Answer<bool>;
+    /// Removes it and notes that for [`Removals`], if it is gone or ended by time, and still leads to that endpoint. Answers whether it was
+    /// removed.
+    fn remove(&self, update: SubscriptionUpdate, reason: Reason) -> impl Answer<bool>;
 
     /// How many subscriptions a tenant has, those that are gone or in quarantine among them.
     fn count(&self, tenant: &Tenant) -> impl Answer<u64>;
@@ -109,20 +111,21 @@ pub trait SubscriptionHealth: Send + Sync {
     fn close_window(&self, window: OpenWindow) -> impl Answer<()>;
 }
 
-/// A subscription that another one with its endpoint has replaced, until that is announced.
+/// A subscription that was removed, until that is announced.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Replaced {
+pub struct Removed {
     pub key: SubscriptionKey,
     pub at: Timestamp,
+    pub reason: Reason,
 }
 
-/// Knows which subscriptions were replaced and are not announced yet: it is noted with the replacement, or neither is.
-pub trait Replacements: Send + Sync {
+/// Knows which removals are not announced yet: each is noted with the removal, or neither happens. What its user deleted is none of them.
+pub trait Removals: Send + Sync {
     /// Some of them.
-    fn replaced(&self) -> impl Answer<Vec<Replaced>>;
+    fn removed(&self) -> impl Answer<Vec<Removed>>;
 
     /// Notes that this one is announced.
-    fn announced(&self, replaced: &Replaced) -> impl Answer<()>;
+    fn announced(&self, removed: &Removed) -> impl Answer<()>;
 }
 
 /// A subscription as a walk over all of them finds it.

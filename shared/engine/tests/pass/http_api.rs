@@ -75,6 +75,7 @@ fn a_message_to_what_its_user_deleted_ends_without_an_attempt() {
 #[test]
 fn what_was_deleted_is_neither_pruned_nor_counted() {
     let mut harness = harness();
+    harness.state().has_events = true;
     harness.hand_in("m", "m", true);
     harness.will_answer("m", vec![answered(410)]);
     harness.deliver(&Harness::message("m", ""));
@@ -86,6 +87,8 @@ fn what_was_deleted_is_neither_pruned_nor_counted() {
     let swept = harness.sweep(Sweep::Prune);
     assert_eq!((swept.pruned, swept.quarantined), (0, 0));
     assert!(harness.is_deleted("m"));
+    harness.run();
+    assert!(harness.events.iter().all(|event| event["state"] != "pruned"), "{:?}", harness.events);
 }
 
 #[test]

@@ -177,6 +177,20 @@ fn a_browser_that_comes_back_before_the_walk_keeps_its_subscription() {
 }
 
 #[test]
+fn a_browser_that_comes_back_during_the_walk_is_not_announced_as_removed() {
+    let mut harness = with_ended(false);
+    harness.subscribe("model");
+    harness.memory.fail("remove", 1, PortErrorKind::Broken);
+    assert_eq!(harness.sweep(Sweep::Prune).stale, 0);
+    let Renewed::Renewed(it) = harness.hand_in("m", "m", false) else { panic!("it is renewed") };
+    assert_eq!(it.subscription.state, State::Active);
+    harness.pass(DAY);
+    harness.sweep(Sweep::Prune);
+    assert!(is_stored(&harness, "m"));
+    assert_eq!(announced(&mut harness), []);
+}
+
+#[test]
 fn of_two_that_an_earlier_release_stored_one_is_left() {
     for effect in 0.. {
         let mut harness = Harness::new();
@@ -218,7 +232,7 @@ fn with_replaced() -> Harness {
     harness.state().has_events = true;
     let at = harness.now();
     harness.hand_in("late", "early", false);
-    assert_eq!(harness.state().replaced.iter().map(|it| it.at).collect::<Vec<_>>(), [at]);
+    assert_eq!(harness.state().removed.iter().map(|it| it.at).collect::<Vec<_>>(), [at]);
     assert!(harness.queued().is_empty(), "the response waits for no queue");
     harness.memory.pass(Duration::from_secs(300));
     harness
@@ -250,7 +264,7 @@ fn what_was_replaced_is_announced_though_the_sweep_dies_at_any_moment() {
         assert!(!events.is_empty() && events.iter().all(|event| *event == replaced), "{effect}: {events:?}");
         let first = &harness.events[0];
         assert!(harness.events.iter().all(|event| event == first), "{effect}: repetitions are the same");
-        assert!(harness.state().replaced.is_empty(), "{effect}");
+        assert!(harness.state().removed.is_empty(), "{effect}");
         if !died {
             break;
         }
@@ -262,7 +276,7 @@ fn a_replacement_waits_while_the_queue_of_events_is_out() {
     let mut harness = with_replaced();
     harness.memory.fail("send", 1, PortErrorKind::Broken);
     harness.sweep(Sweep::Prune);
-    assert_eq!(harness.state().replaced.len(), 1);
+    assert_eq!(harness.state().removed.len(), 1);
     assert_eq!(harness.sweep(Sweep::Prune).announced, 1);
     assert_eq!(announced(&mut harness).len(), 1);
 }
@@ -272,5 +286,5 @@ fn without_a_queue_of_events_nothing_is_kept_of_a_replacement() {
     let mut harness = with_replaced();
     harness.state().has_events = false;
     assert_eq!(harness.sweep(Sweep::Prune), Swept::default());
-    assert!(harness.state().replaced.is_empty());
+    assert!(harness.state().removed.is_empty());
 }

@@ -22,9 +22,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "what was confirmed as gone is removed without an event",
         rule: "a removed subscription is announced",
-        file: WALK,
-        find: "self.announce(Event::of_subscription(&ended.key, Announced::Pruned, Some(reason), now)).await?;",
-        replace: "let _ = reason;",
+        file: "shared/memory/src/subscriptions.rs",
+        find: "state.removed.insert(Removed { key: update.key.clone(), at: update.at, reason })",
+        replace: "reason != Reason::Gone || update.key.id.as_str().is_empty() || true",
     },
     Mutant {
         name: "what was confirmed as gone is announced for another reason",

@@ -53,10 +53,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a subscription that was decided on twice is not announced",
-        rule: "who is kept in quarantine or removed is announced, though the call was made twice",
+        rule: "who is kept in quarantine is announced, though the call was made twice",
         file: "shared/engine/src/cleanup/sweep.rs",
-        find: "Ok(self.decided_before(candidate).await?.unwrap_or(Decided::SubscribedAgain))",
-        replace: "Ok(Decided::SubscribedAgain)",
+        find: "Ok(self.decided_before(candidate).await?.unwrap_or(Decided::Changed))",
+        replace: "Ok(Decided::Changed)",
     },
     Mutant {
         name: "a reference is about whatever stands there",

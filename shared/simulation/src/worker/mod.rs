@@ -29,7 +29,7 @@ const SWEEPS_LOOK: [&str; 8] = [
     "begun_before",
     "lines",
     "open_windows",
-    "replaced",
+    "removed",
     "delete_absent_bodies",
     "walk_progress",
     "walk_page",
