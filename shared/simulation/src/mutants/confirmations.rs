@@ -22,9 +22,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "what was confirmed as gone is removed without an event",
         rule: "a removed subscription is announced",
-        file: "shared/memory/src/subscriptions.rs",
-        find: "state.removed.insert(Removed { key: update.key.clone(), at: update.at, reason })",
-        replace: "reason != Reason::Gone || update.key.id.as_str().is_empty() || true",
+        file: "shared/engine/src/cleanup/removed.rs",
+        find: "true => outbox.send(removed.iter().map(event).collect()).await,",
+        replace: "true => removed.iter().map(|it| drop(event(it))).map(Ok).collect(),",
     },
     Mutant {
         name: "what was confirmed as gone is announced for another reason",

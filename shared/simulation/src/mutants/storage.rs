@@ -52,11 +52,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "None => NotFound::Confirmed,",
     },
     Mutant {
-        name: "a subscription that was decided on twice is not announced",
-        rule: "who is kept in quarantine is announced, though the call was made twice",
+        name: "a subscription that a sweep put in quarantine and did not announce stays unannounced",
+        rule: "a subscription in quarantine is announced, though the call was made twice or the sweep died",
         file: "shared/engine/src/cleanup/sweep.rs",
-        find: "Ok(self.decided_before(candidate).await?.unwrap_or(Decided::Changed))",
-        replace: "Ok(Decided::Changed)",
+        find: "return Ok(Ok(Decided::QuarantinedBefore));",
+        replace: "return Ok(Ok(Decided::Changed));",
     },
     Mutant {
         name: "a reference is about whatever stands there",

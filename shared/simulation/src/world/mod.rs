@@ -342,6 +342,7 @@ impl World {
             && state.registered.is_empty()
             && state.lines.is_empty()
             && state.open_windows.is_empty()
+            && state.removed.is_empty()
             && state.erasures.is_empty()
             && state.subscriptions.values().all(|it| it.gone_confirmed_at.is_none())
     }
