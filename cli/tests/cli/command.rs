@@ -175,14 +175,22 @@ pub(crate) trait OnStack {
 
     #[track_caller]
     fn json_reading(&self, arguments: impl AsRef<str>, stdin: &str) -> Value {
-        parsed(&self.redial_reading(format!("{} --json", arguments.as_ref()), stdin).succeeds())
+        let (options, operands) = parted(arguments.as_ref());
+        parsed(&self.redial_reading(format!("{options} --json{operands}"), stdin).succeeds())
     }
+}
+
+/// A command's words up to `--`, where more options have their place, and those from there, of which each may begin with a hyphen.
+fn parted(arguments: &str) -> (&str, &str) {
+    arguments.split_at(arguments.find(" -- ").unwrap_or(arguments.len()))
 }
 
 impl OnStack for TestStack {
     fn command(&self, arguments: impl AsRef<str>) -> Command {
-        let mut command = redial(arguments);
+        let (options, operands) = parted(arguments.as_ref());
+        let mut command = redial(options);
         command.arg("--state-dir").arg(self.state()).env("XDG_STATE_HOME", self.folder().join("xdg"));
+        command.args(operands.split_whitespace());
         command
     }
 }

@@ -166,14 +166,14 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
     assert_eq!(acks.acknowledged(&delivery, run.kept_until).await, Ok(Some(Vec::new())), "it has expired");
 
     let displayed_at = now.to_rfc3339();
-    let status = stack.json(format!("status {id} --tenant {tenant}"));
+    let status = stack.json(format!("status --tenant {tenant} -- {id}"));
     let shown = json!({"state": "sent", "final": true, "subscription": "s1", "displayed_at": displayed_at, "attempt": 0});
     assert_fields(&status, shown);
     let next = page.key.position(1).delivery();
-    let status = stack.json(format!("status {next} --tenant {tenant}"));
+    let status = stack.json(format!("status --tenant {tenant} -- {next}"));
     assert_fields(&status, json!({"state": "queued", "final": false, "displayed_at": null}));
     let none = page.key.position(2).delivery();
-    stack.redial(format!("status {none} --tenant {tenant}")).ends_with(1);
+    stack.redial(format!("status --tenant {tenant} -- {none}")).ends_with(1);
 
     let recipient = stack.json(format!("audience recipient autumn s1 --tenant {tenant}"));
     let shown = json!({
@@ -190,10 +190,13 @@ async fn a_recipient_that_its_page_alone_knows_is_found_by_its_id_and_by_its_sub
     assert!(words.contains("outcomes    sent 1, failed 0, gone 0,"), "{words}");
 
     mark_erased(&stack, &delivery, run.kept_until).await;
-    for command in [format!("status {id}"), "audience recipient autumn s1".to_owned()] {
-        stack.redial(format!("{command} --tenant {tenant}")).ends_with(1);
+    for command in [
+        format!("status --tenant {tenant} -- {id}"),
+        format!("audience recipient autumn s1 --tenant {tenant}"),
+    ] {
+        stack.redial(command).ends_with(1);
     }
-    let status = stack.json(format!("status {next} --tenant {tenant}"));
+    let status = stack.json(format!("status --tenant {tenant} -- {next}"));
     assert_fields(&status, json!({"state": "queued", "subscription": "s2"}));
 }
 
