@@ -4,7 +4,7 @@
 //! origin that is not known to answer is shared at once, a write a day and origin, because of an origin with few messages a worker
 //! reports nothing else.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -66,7 +66,7 @@ impl Known {
     /// Notes the attempts of a wave; answers the origins that answered, where that is news.
     fn note_posts(&mut self, seen: &[Seen], now: Timestamp, rng: &mut (dyn Rng + Send)) -> BTreeSet<Origin> {
         let posts = || seen.iter().filter_map(|seen| Some((&seen.origin, seen.posted.as_ref()?)));
-        let mut longest: HashMap<(&Tenant, Kind), Duration> = HashMap::new();
+        let mut longest: BTreeMap<(&Tenant, Kind), Duration> = BTreeMap::new();
         for (origin, posted) in posts() {
             if let Some(hung) = hanging::hung(posted.took, posted.is_answered) {
                 let kind = Kind { lane: posted.lane, is_proven: self.is_proven(origin, now) };

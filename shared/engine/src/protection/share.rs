@@ -5,7 +5,7 @@
 //! fails. A worker that has added something looks after the origin now and then: with a probability that makes it about one look a
 //! second among all workers, however many they are; one in ten, for a healthy origin.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
@@ -44,7 +44,7 @@ impl Guard {
             return changes;
         }
         self.learn_who_hangs(store, &seen, now, rng, &mut changes).await;
-        let mut probes: HashMap<Circuit, Vec<(Whose, bool)>> = HashMap::new();
+        let mut probes: BTreeMap<Circuit, Vec<(Whose, bool)>> = BTreeMap::new();
         let mut circuits: Vec<Circuit> = Vec::new();
         for seen in seen {
             if let Some(subscription) = &seen.failed_again {

@@ -1,6 +1,6 @@
 //! Slots of buckets for a batch, and places in a queue for those who get none.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
@@ -153,7 +153,7 @@ impl<P: Protection> Round<'_, P> {
             }
         }
         self.guard.known().had_turns(self.asks, &came, self.now);
-        let mut held: HashMap<&Origin, u64> = HashMap::new();
+        let mut held: BTreeMap<&Origin, u64> = BTreeMap::new();
         for ((bucket, tenant), (slots, mine)) in turned_away {
             let (line, queue): (Vec<usize>, Vec<usize>) =
                 mine.iter().partition(|at| slots.has_line(&bucket, &self.asks[**at]));
