@@ -1,6 +1,6 @@
 //! Asking for deliveries by their state on the deployed template: through its index and the HTTP API.
 
-use redial_tests::{prelude::*, test_stack::set_env};
+use redial_tests::prelude::*;
 use reqwest::Method;
 
 /// The ids of a tenant's deliveries in a state.
@@ -15,21 +15,16 @@ async fn listed(stack: &TestStack, credential: &str, state: &str) -> Vec<String>
 
 #[tokio::test]
 async fn what_waits_or_has_failed_is_found_by_its_state_and_a_success_is_not() {
-    let stack = TestStack::up_with(|options| {
-        set_env(
-            options,
-            [("SQS_MAX_DELAY_SECONDS", "2"), ("WAIT_BUCKET_SECONDS", "1"), ("WAIT_SHARDS", "1")],
-        );
-    })
-    .await;
+    let stack = TestStack::up().await;
+    stack.warm().await;
     let credential = stack.api_key(&stack.tenant).await;
     let accepts = stack.browser();
     let (fails, rejects) = (stack.browser(), stack.browser_answering(Answer::status(400)));
     stack.push.script(&fails.endpoint, [Answer::status(503)]);
-    let at = System.now().plus(Duration::from_secs(20));
+    let at = System.now().plus(Duration::from_secs(45));
     stack.send(&stack.message_with("scheduled", &accepts, &json!({"deliver_at": at.to_rfc3339()}))).await;
     let policy = json!({
-        "retry": {"max_retries": 3, "base_delay_ms": 20_000, "max_delay_ms": 20_000, "jitter": "none"},
+        "retry": {"max_retries": 3, "base_delay_ms": 45_000, "max_delay_ms": 45_000, "jitter": "none"},
         "tags": ["region:eu", "order"], "ttl": 3600,
     });
     stack.send(&stack.message_with("retried", &fails, &policy)).await;

@@ -1,6 +1,6 @@
 //! Cancelling on the deployed template: through the HTTP API, of what is scheduled, retried and not received yet.
 
-use redial_tests::{prelude::*, test_stack::set_env};
+use redial_tests::prelude::*;
 use reqwest::Method;
 
 async fn cancel(stack: &TestStack, credential: &str, id: &str) -> (u16, Value) {
@@ -12,21 +12,14 @@ async fn cancel(stack: &TestStack, credential: &str, id: &str) -> (u16, Value) {
 
 #[tokio::test]
 async fn what_waits_is_cancelled_and_is_never_sent() {
-    let stack = TestStack::up_with(|options| {
-        options.events = true;
-        // A wait of a few seconds is parked.
-        set_env(
-            options,
-            [("SQS_MAX_DELAY_SECONDS", "2"), ("WAIT_BUCKET_SECONDS", "1"), ("WAIT_SHARDS", "1")],
-        );
-    })
-    .await;
+    let stack = TestStack::up_with(|options| options.events = true).await;
+    stack.warm().await;
     let credential = stack.api_key(&stack.tenant).await;
     let (accepts, fails) = (stack.browser(), stack.browser_answering(Answer::status(503)));
-    let at = System.now().plus(Duration::from_secs(25));
+    let at = System.now().plus(Duration::from_secs(45));
     let scheduled = json!({"deliver_at": at.to_rfc3339(), "ref": "order 17"});
     stack.send(&stack.message_with("scheduled", &accepts, &scheduled)).await;
-    let policy = json!({"retry": {"max_retries": 3, "base_delay_ms": 20_000, "max_delay_ms": 20_000, "jitter": "none"}});
+    let policy = json!({"retry": {"max_retries": 3, "base_delay_ms": 40_000, "max_delay_ms": 40_000, "jitter": "none"}});
     stack.send(&stack.message_with("retried", &fails, &policy)).await;
     stack.send(&stack.message("sent", &accepts, "hello")).await;
     stack

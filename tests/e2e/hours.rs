@@ -3,10 +3,7 @@
 
 use redial_core::{subscription::SameEndpoint, zone::Zone};
 use redial_engine::ports::SubscriptionBook as _;
-use redial_tests::{
-    prelude::*,
-    test_stack::{renewal, set_env},
-};
+use redial_tests::{prelude::*, test_stack::renewal};
 
 /// What the clock of a zone shows after some seconds, as a message names it.
 fn shown(zone: &str, at: Timestamp) -> String {
@@ -21,23 +18,17 @@ fn hours(zone: &str, from: Timestamp) -> Value {
 
 #[tokio::test]
 async fn messages_wait_for_their_hours_and_are_sent_within_them() {
-    let stack = TestStack::up_with(|options| {
-        // A wait of a few seconds is parked.
-        set_env(
-            options,
-            [("SQS_MAX_DELAY_SECONDS", "2"), ("WAIT_BUCKET_SECONDS", "1"), ("WAIT_SHARDS", "1")],
-        );
-    })
-    .await;
+    let stack = TestStack::up().await;
+    stack.warm().await;
     let book = stack.subscriptions_in(stack.dynamodb.clone(), stack.tables()).await;
     let (own, stored, late) = (stack.browser(), stack.browser(), stack.browser());
     let mut renewed = renewal(&stack.tenant, "s1", "news", &stored);
     renewed.document.time_zone = Zone::parse("Asia/Kathmandu");
     book.renew(renewed, SameEndpoint::Replace, System.now()).await.expect("the table answers");
 
-    let from = Timestamp::from_secs(System.now().as_secs() + 25);
-    let mut of_message = hours("America/New_York", from);
-    of_message["time_zone"] = "America/New_York".into();
+    let from = Timestamp::from_secs(System.now().as_secs() + 45);
+    let mut of_message = hours("America/Bogota", from);
+    of_message["time_zone"] = "America/Bogota".into();
     stack.send(&stack.message_with("own", &own, &json!({"deliver_between": of_message}))).await;
     let mut of_subscription =
         stack.message_with("stored", &stored, &json!({"deliver_between": hours("Asia/Kathmandu", from)}));

@@ -56,8 +56,9 @@ async fn a_thousand_messages_of_one_bucket_make_one_execution() {
 #[tokio::test]
 async fn a_body_over_400_kb_waits_in_parts_and_arrives_whole() {
     let stack = TestStack::up().await;
+    stack.warm().await;
     let payload = format!(r#""{}""#, "\\u3042".repeat(80_000));
-    let at = System.now().plus(Duration::from_secs(20));
+    let at = System.now().plus(Duration::from_secs(45));
     let url = stack.webhooks.url("/long");
     stack.send_body(&format!(
         r#"{{"tenant":"acme","id":"long","to":{{"webhook":{{"url":"{url}"}}}},"deliver_at":"{}","payload":{payload}}}"#,
@@ -80,6 +81,7 @@ async fn a_body_over_400_kb_waits_in_parts_and_arrives_whole() {
 #[tokio::test]
 async fn the_sweep_releases_what_a_stopped_execution_stranded() {
     let stack = TestStack::up_with_env([("WAIT_LATE_SECONDS", "1")]).await;
+    stack.warm().await;
     let browser = stack.browser();
     let at = System.now().plus(Duration::from_secs(30));
     stack.send(&scheduled(&stack, "stranded", &browser, at)).await;
@@ -90,11 +92,14 @@ async fn the_sweep_releases_what_a_stopped_execution_stranded() {
 
     // Late enough for the sweep.
     tokio::time::sleep(at.since(System.now()) + Duration::from_secs(2)).await;
-    assert_eq!(stack.pushes(&browser), 0, "no execution has released it");
-    let swept = stack.sweep("waits").await;
-    assert_eq!(swept["released"], 1, "{swept}");
+    // Unless the schedule's own sweep has come first.
+    stack.sweep("waits").await;
     stack.until_state("stranded", "sent").await;
     assert_eq!(stack.pushes(&browser), 1);
-    let swept = stack.sweep("waits").await;
-    assert_eq!(swept["forgotten"], 1, "{swept}");
+    stack.sweep("waits").await;
+    let control = stack.scan(&stack.tables().control).await;
+    assert!(
+        !control.iter().any(|row| text(row, "pk") == Some("waits")),
+        "its bucket is forgotten: {control:?}"
+    );
 }

@@ -88,7 +88,7 @@ async fn a_bare_url_is_signed_with_its_tenant_s_secret() {
 async fn both_secrets_sign_during_a_rotation_and_the_new_one_after() {
     let stack = TestStack::shared().await;
     let now = System.now();
-    let until = now.plus(Duration::from_secs(30));
+    let until = now.plus(Duration::from_secs(60));
     let rotated = SigningSecrets::new(vec![(secret(1), None)]).expect("one").rotated(secret(2), until, now);
     let url = stack.webhooks.url("/rotating");
     subscribe(&stack, "w1", &url, rotated).await;

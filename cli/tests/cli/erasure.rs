@@ -164,7 +164,8 @@ async fn under_way(person: &Person) -> usize {
     let before = stack.pushes(browser);
     let slow = vec![Answer::status(503).after(Duration::from_secs(6))];
     stack.push.script(&browser.endpoint, slow);
-    person.send("under-way", &to_subscription(), &json!({})).await;
+    let later = json!({"retry": {"base_delay_ms": 60_000, "multiplier": 1, "jitter": "none"}});
+    person.send("under-way", &to_subscription(), &later).await;
     stack.until("it is under way", async || (stack.pushes(browser) > before).then_some(())).await;
     before
 }

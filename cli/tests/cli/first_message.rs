@@ -138,7 +138,7 @@ fn local_up_listens_and_answers_as_requested() {
         command.env("REDIAL_TENANT", "t1");
         command
     };
-    let up = "local up --env SEND_TIMEOUT_SECONDS=1 --listen --answer 503,201 --retry-after 1 --id phone";
+    let up = "local up --env SEND_TIMEOUT_SECONDS=3 --listen --answer 503,201 --retry-after 1 --id phone";
     let (mut listener, stderr) = run_until(&mut as_tenant(up), "arrive here");
     let _up = Up(state);
     let mut lines = BufReader::new(listener.stdout.take().expect("piped"));
@@ -147,7 +147,7 @@ fn local_up_listens_and_answers_as_requested() {
     let said = ended(&mut listener, stderr);
     assert!(said.contains("redial is still up: redial local down --name redial"), "{said}");
 
-    // Longer than the sender waits, which is a second, and for ever.
+    // Longer than the sender waits, which is three seconds, and for ever.
     for (options, answered, id) in [("--delay 30s", json!(201), "late"), ("--hang", Value::Null, "never")] {
         let (mut listener, stderr) =
             run_until(&mut as_tenant(&format!("local listen --id phone --json {options}")), "arrive here");

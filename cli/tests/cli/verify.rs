@@ -408,7 +408,9 @@ async fn every_road_ends_as_it_has_to_and_the_receiver_is_removed() {
     let names: Vec<_> =
         stacks.iter().filter_map(|it| it.stack_name()).filter(|it| it.starts_with(&own)).collect();
     assert_eq!(names, [own.as_str()]);
-    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err(), "no receiver is left");
+    // Elsewhere it was not used, and may be another test's by now.
+    let is_open = is_hosted && std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    assert!(!is_open, "no receiver is left");
     assert!(!stack.redial("dead-letters list").stdout.contains("redial-verify-"), "none is left");
 }
 

@@ -68,7 +68,7 @@ impl Deref for TestStack {
 
 impl TestStack {
     /// A stack of the test's own with the real functions and short waits: queues delay by two seconds at most, buckets are of one
-    /// second, a send ends after two. Breakers are off: what a test provokes at one origin would look like an outage.
+    /// second. Breakers are off: what a test provokes at one origin would look like an outage.
     pub async fn up() -> Self {
         Self::up_with(|_| {}).await
     }
@@ -77,7 +77,7 @@ impl TestStack {
         let change = |options: &mut Options| {
             let waits = [("SQS_MAX_DELAY_SECONDS", "2"), ("WAIT_BUCKET_SECONDS", "1"), ("WAIT_SHARDS", "1")];
             set_env(options, waits);
-            set_env(options, [("SEND_TIMEOUT_SECONDS", "2"), ("BREAKER", "off")]);
+            set_env(options, [("BREAKER", "off")]);
             change(options);
         };
         Self::as_deployed_with(change).await

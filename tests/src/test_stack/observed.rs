@@ -174,6 +174,14 @@ impl TestStack {
         (answer.status().as_u16(), answer.text().await.expect("text"))
     }
 
+    /// Starts the functions that send and that serve the API: what a test measures from then on has no cold start in it.
+    pub async fn warm(&self) {
+        let dispatch = self.description().functions.dispatch.clone();
+        self.invoke(&dispatch, &serde_json::json!({"Records": []})).await;
+        let health = self.request(reqwest::Method::GET, "/v1/health").send().await;
+        assert_eq!(health.expect("it answers").status(), 200);
+    }
+
     pub async fn invoke(&self, function: &str, event: &Value) -> Value {
         let payload = aws_sdk_lambda::primitives::Blob::new(event.to_string());
         let invoked = self.lambda.invoke().function_name(function).payload(payload).send().await;

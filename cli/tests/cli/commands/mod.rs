@@ -40,7 +40,7 @@ fn claim(key: DeliveryKey, attempt: u32, now: Timestamp) -> Claim {
             key,
             turn: turn(attempt),
             lease_token: "token".to_owned(),
-            lease_until: now.plus(Duration::from_secs(40)),
+            lease_until: now.plus(Duration::from_secs(600)),
             source_message: format!("m{attempt}"),
             fingerprint: keys.fingerprint(b"content"),
             id_source: IdSource::Producer,

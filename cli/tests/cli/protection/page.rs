@@ -166,6 +166,9 @@ fn shell(stack: &TestStack, lines: &str) -> Done {
 
 /// A push service that is out, one that comes back after it was, each with messages that wait for it, and a receiver that fails a little.
 async fn leave_states(stack: &TestStack) {
+    // First, because a ramp and a cooldown end by the clock: a slow machine takes long to put so many in line.
+    put_in_line(stack, Lane::Transactional, "https://fcm.googleapis.com", 1_640).await;
+    put_in_line(stack, Lane::Transactional, "https://updates.push.services.mozilla.com", 75).await;
     // Windows are divided into tens of seconds: from the start of one, the same attempts always give the same pace.
     let now = System.now();
     let now = Timestamp::from_secs(now.as_secs().div_euclid(10) * 10);
@@ -175,7 +178,8 @@ async fn leave_states(stack: &TestStack) {
     let count = |attempts, failures, limited| Count { attempts, failures, limited, ..Count::default() };
 
     let mut out = OriginState::default();
-    out.look(count(1_210, 640, 0), None, System.now(), &cooldowns, &mut rng);
+    let lasting = Cooldowns { first: Duration::from_secs(600), ..cooldowns };
+    out.look(count(1_210, 640, 0), None, System.now(), &lasting, &mut rng);
     let mut failing = OriginState::default();
     failing.look(count(412, 31, 0), None, before(2), &cooldowns, &mut rng);
 
@@ -198,8 +202,6 @@ async fn leave_states(stack: &TestStack) {
     ] {
         assert!(store.exchange(&origin(of).into(), 0, state, now).await.expect("the table takes it"), "{of}");
     }
-    put_in_line(stack, Lane::Transactional, "https://fcm.googleapis.com", 1_640).await;
-    put_in_line(stack, Lane::Transactional, "https://updates.push.services.mozilla.com", 75).await;
 }
 
 /// The AWS CLI's command, and the message in it.

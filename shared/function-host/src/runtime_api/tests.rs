@@ -137,7 +137,7 @@ async fn a_time_out_kills_the_process() {
     let (host, _folder) = start(&[]);
     host.init().await.expect("it starts");
     let pid = host.pid().expect("a process");
-    let late = host.invoke(json!({"do": "hang"}), Duration::from_millis(300)).await;
+    let late = host.invoke(json!({"do": "hang"}), Duration::from_secs(3)).await;
     assert_eq!(late, Err(InvokeError::TimedOut));
     assert!(!alive(pid));
     assert!(host.logs().iter().any(|line| line.text == "hanging"));

@@ -151,7 +151,7 @@ async fn a_closed_pooled_connection_is_replaced_and_each_request_arrives_once() 
             assert_eq!(status(&outcome), Some(200), "{alpn} {path}: {outcome:?}");
             close.notify_waiters();
             // The client sees that it is closed.
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
         assert_eq!(*paths.lock().expect("no panic"), ["/1", "/2"], "{alpn}");
         assert_eq!(receiver.connections(), 2, "{alpn}");
