@@ -5,7 +5,7 @@
 //! cargo bench --profile dev -p redial-testkit --bench function                  # builds the bootstrap first: some minutes
 //! cargo bench --profile dev -p redial-testkit --bench function -- --bootstrap target/lambda/dispatch/bootstrap
 //! cargo bench --profile dev -p redial-testkit --bench function -- --counts      # only instructions, beside the committed counts
-//! cargo bench --profile dev -p redial-testkit --bench function -- --check       # the same; fails where one has grown by more than 5 %
+//! cargo bench --profile dev -p redial-testkit --bench function -- --check       # the same; fails where one has grown by more than 5 %, and over 8 MB
 //! cargo bench --profile dev -p redial-testkit --bench function -- --accept      # commits the counts of this build
 //! cargo bench --profile dev -p redial-testkit --bench function -- --counts --profiles DIR   # keeps callgrind's profiles there
 //! cargo bench --profile dev -p redial-testkit --bench function -- --counts --qemu           # counts with QEMU, SHA and ADX included
@@ -42,6 +42,9 @@ const RUNS: [Run; 3] = [(1, 20, 120), (10, 10, 60), (100, 2, 6)];
 /// Under QEMU, which takes longer.
 const RUNS_IN_QEMU: [Run; 3] = [(1, 10, 60), (10, 5, 25), (100, 2, 4)];
 
+/// The most that the executable may have: most of a function's memory is pages of it.
+const MOST_BYTES: u64 = 8_000_000;
+
 const LATENCY: Duration = Duration::from_millis(100);
 
 #[tokio::main(flavor = "current_thread")]
@@ -70,12 +73,20 @@ async fn run(arguments: &[String]) -> Result<(), String> {
         None => build()?,
     };
     let bootstrap = bootstrap.canonicalize().map_err(|error| format!("{}: {error}", bootstrap.display()))?;
+    let bytes = size(&bootstrap)?;
+    if mode == Mode::Check && bytes > MOST_BYTES {
+        return Err(format!("the executable has {bytes} bytes, more than {MOST_BYTES}"));
+    }
     let cloud = Cloud::start().map_err(|error| error.to_string())?;
     if mode == Mode::Print && !has("--counts") {
         times(&bootstrap, &cloud).await?;
     }
     let counted = Counted::new(counter, &bootstrap, value("--profiles").as_deref())?;
     counts(&counted, &cloud, mode).await
+}
+
+fn size(bootstrap: &Path) -> Result<u64, String> {
+    bootstrap.metadata().map(|it| it.len()).map_err(|error| error.to_string())
 }
 
 fn workspace() -> PathBuf {
@@ -102,8 +113,7 @@ fn build() -> Result<PathBuf, String> {
 
 async fn times(bootstrap: &Path, cloud: &Cloud) -> Result<(), String> {
     println!("{:<44}{:>14}", "TIMES AND SIZES", "this build");
-    let size = bootstrap.metadata().map_err(|error| error.to_string())?.len();
-    row("bootstrap, MB", size as f64 / 1e6);
+    row("bootstrap, MB", size(bootstrap)? as f64 / 1e6);
     for (name, aws) in [("AWS over http", Aws::Http), ("AWS over TLS", Aws::Tls)] {
         let (mut init, mut first) = (Duration::MAX, Duration::MAX);
         cloud.take_calls();
