@@ -34,8 +34,8 @@ async fn with_gone(all: usize, gone: usize) -> TestStack {
     stack
 }
 
-/// Sweeps until so many are left, of which so many are in quarantine: candidates on the other side of a window's end are decided a window
-/// later, and the schedule's own sweep decides some of them.
+/// Sweeps until `left` subscriptions are stored, `quarantined` of them in quarantine: candidates on the other side of a window's end are
+/// decided a window later, and the schedule's own sweep may decide some of them.
 async fn assert_swept(stack: &TestStack, left: usize, quarantined: usize) {
     let counted = async || {
         let items = stack.scan(&stack.tables().subscriptions).await;

@@ -105,7 +105,7 @@ async fn a_push_service_that_fails_is_not_sent_to_and_loses_nothing() {
 #[tokio::test]
 async fn a_shared_limit_is_divided_by_weights_that_are_set_while_everything_runs() {
     const BATCH: usize = 8;
-    let stack = TestStack::up_with_env([("BREAKER", "off")]).await;
+    let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, "weighted").await;
     let protection = DynamoProtection::new(stack.dynamodb.clone(), resources.tables.control.clone());
     let tenant = |name| Tenant::parse(name).expect("a tenant");
@@ -147,16 +147,14 @@ async fn concurrent_attempts_over_a_tenant_s_most_are_held_back_without_an_attem
     const BATCH: usize = 10;
     const MOST: usize = 1;
     const ANSWERED_AFTER: Duration = Duration::from_millis(200);
-    let stack = TestStack::up_with_env([("BREAKER", "off")]).await;
+    let stack = TestStack::up().await;
     let resources = Resources::copy(&stack, "seated").await;
     let protection = DynamoProtection::new(stack.dynamodb.clone(), resources.tables.control.clone());
     let most = Share { concurrency: Concurrency::parse(&MOST.to_string()).ok(), ..Share::default() };
     protection.set_share(&Tenant::parse("acme").expect("a tenant"), most).await.expect("it is stored");
     let browser = stack.browser_answering(Answer::created().after(ANSWERED_AFTER));
-    // A worker that stops waiting for an answer ends its attempt before the push service does.
-    let patient = [("SEND_TIMEOUT_SECONDS", "10")];
-    let one = Function::dispatch(&stack, &resources, &patient).await;
-    let two = Function::dispatch(&stack, &resources, &patient).await;
+    let one = Function::dispatch(&stack, &resources, &[]).await;
+    let two = Function::dispatch(&stack, &resources, &[]).await;
     let invoke = async |function: &Function, name: &str| {
         let records = (0..BATCH).map(|n| {
             let id = format!("{name}-{n}");

@@ -96,6 +96,8 @@ async fn the_sweep_releases_what_a_stopped_execution_stranded() {
     stack.sweep("waits").await;
     stack.until_state("stranded", "sent").await;
     assert_eq!(stack.pushes(&browser), 1);
+    let statuses: Vec<_> = executions(&stack).await.into_iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [ExecutionStatus::Aborted], "no execution has released it");
     stack.sweep("waits").await;
     let control = stack.scan(&stack.tables().control).await;
     assert!(

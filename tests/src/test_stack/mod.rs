@@ -75,9 +75,15 @@ impl TestStack {
 
     pub async fn up_with(change: impl FnOnce(&mut Options)) -> Self {
         let change = |options: &mut Options| {
-            let waits = [("SQS_MAX_DELAY_SECONDS", "2"), ("WAIT_BUCKET_SECONDS", "1"), ("WAIT_SHARDS", "1")];
-            set_env(options, waits);
-            set_env(options, [("BREAKER", "off")]);
+            set_env(
+                options,
+                [
+                    ("SQS_MAX_DELAY_SECONDS", "2"),
+                    ("WAIT_BUCKET_SECONDS", "1"),
+                    ("WAIT_SHARDS", "1"),
+                    ("BREAKER", "off"),
+                ],
+            );
             change(options);
         };
         Self::as_deployed_with(change).await

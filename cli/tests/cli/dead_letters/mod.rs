@@ -228,7 +228,9 @@ async fn five_hundred_are_listed_replayed_by_reason_and_purged(harness: &Harness
     assert!(times.is_sorted_by(|a, b| a >= b), "the newest first");
     let table = harness.run("list --tenant bolt --reason rejected --limit 2");
     let lines: Vec<_> = table.stdout.lines().collect();
-    assert!(lines.len() == 3 && lines[0].starts_with("WHEN  ") && lines[1].contains(" ago "), "{lines:?}");
+    assert!(lines.len() == 3 && lines[0].starts_with("WHEN  "), "{lines:?}");
+    // On a slow machine they may be of two whole minutes ago.
+    assert!(["s ago ", "m ago "].iter().any(|ago| lines[1].contains(ago)), "{lines:?}");
     assert!(lines[1].contains("  bolt    rejected-"), "{lines:?}");
     assert!(table.stderr.starts_with("there are more: continue with --after "), "{}", table.stderr);
     assert_eq!(own(paged(harness)), before);

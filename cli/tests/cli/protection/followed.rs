@@ -96,7 +96,8 @@ async fn an_opened_breaker_holds_everything_back_and_then_sends_probes(it: &Foll
 /// A worker may release the line, too: that the command does is checked where no worker runs.
 async fn what_waits_in_line_leaves_when_its_breaker_is_closed(it: &Followed, options: &str) {
     const MANY: usize = 30;
-    // Some of any number look by themselves, such as all of the first batch. Those of the round before may come back now, and lie in the line, too.
+    // Some of any number look by themselves, such as all of the first batch. Those of the round before may come back now, and lie in the
+    // line, too.
     const MOST: usize = 14;
     it.breaker("open", "--for 1h");
     tokio::time::sleep(FOLLOWS).await;

@@ -166,7 +166,7 @@ fn shell(stack: &TestStack, lines: &str) -> Done {
 
 /// A push service that is out, one that comes back after it was, each with messages that wait for it, and a receiver that fails a little.
 async fn leave_states(stack: &TestStack) {
-    // First, because a ramp and a cooldown end by the clock: a slow machine takes long to put so many in line.
+    // Before the states, whose ramp and cooldown end by the clock: a slow machine needs a while for these messages.
     put_in_line(stack, Lane::Transactional, "https://fcm.googleapis.com", 1_640).await;
     put_in_line(stack, Lane::Transactional, "https://updates.push.services.mozilla.com", 75).await;
     // Windows are divided into tens of seconds: from the start of one, the same attempts always give the same pace.
